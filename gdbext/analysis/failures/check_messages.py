@@ -12,6 +12,7 @@ from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, Messag
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN
 from gdbext.knowledge.errors.cuda import BLOCKING
+from gdbext.knowledge.frames.failures import REPORTERS
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 from gdbext.model.stack import Frame
@@ -30,6 +31,7 @@ _RAISING = re.compile(
     r"RuntimeDeviceCheck|LogMessage(?:Fatal)?::\S*|c10::Error::Error)(?:<.*>)?(?: \[clone.*\])?$"
     r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
 )
+_REPORTERS = re.compile(REPORTERS)
 _LAUNCH_BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _SWITCHED = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
 _CHECKING = re.compile(CHECKING)
@@ -134,6 +136,11 @@ def recorded(function: str, number: int) -> Optional[ErrorCode]:
 def is_raising(function: Optional[str]) -> bool:
     """Whether a frame belongs to the check or to the C++ runtime's way of throwing."""
     return bool(function and _RAISING.match(function))
+
+
+def reports_failure(function: Optional[str]) -> bool:
+    """Whether a function reports what failed, or ends the process for it: its caller is what failed."""
+    return is_raising(function) or bool(function and _REPORTERS.match(function))
 
 
 def engine_frame(frames: Sequence[Frame]) -> Optional[int]:

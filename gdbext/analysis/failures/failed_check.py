@@ -148,7 +148,7 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
     victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
     summary = (
         f"{start(who(dying))} died because the GPU runtime reported an error, in {where(dying[0])}. "
-        "What the others wait for cannot complete; the error's text and the kernel log (Xid) say which fault it was."
+        "Its CUDA context is lost; the error's text and the kernel's log (dmesg) say which fault it was."
     )
     confidence = "medium" if victims else "low"
     return Candidate(

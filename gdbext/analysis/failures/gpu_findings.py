@@ -117,12 +117,12 @@ def clean_reports(view: JobView) -> Optional[Candidate]:
             cause="not-a-hang",
             confidence="low",
             summary=f"The sanitizer reports no error: {counted(len(processes), 'report')} with a summary of 0 errors. "
-            "It watches kernels alone; whether anything hangs, stacks tell.",
+            "It checks kernels only; whether anything hangs, only stacks can show.",
         )
     return Candidate(
         cause="unknown",
         confidence="low",
-        summary=f"The reports have no error, and do not tell that there is none: {problems[0]}.",
+        summary=f"The reports show no error, but they are not complete: {problems[0]}.",
         decided_by="gdbext run --sanitizer -- COMMAND",
     )
 
@@ -153,7 +153,7 @@ def _summary(found: Sequence[GpuFinding], culprits: Sequence[Party], victims: Se
     error, means = _short_files(worst.error), KINDS.get(worst.error.kind, KINDS["other"]).means
     if error.tool == GPU_CORE:
         source, error, means = "GPU core", replace(error, problem=""), error.problem or means
-    text = f"The {source} says of {who(culprits)}: {_what(error)}{_launched(worst)}. That is: {means}."
+    text = f"The {source} reports for {who(culprits)}: {_what(error)}{_launched(worst)}. In short: {means}."
     if len(found) > 1:
         text += f" {counted(len(found) - 1, 'other kind')} of error {'is' if len(found) == 2 else 'are'} reported too."
     if victims:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.failures.check_messages import is_raising
+from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, rests
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
@@ -348,7 +348,7 @@ def _engine_frame(
 ) -> Optional[int]:
     """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
     was checked, not the check that ended it."""
-    numbers = [number for number in range(start, len(stack)) if not (fatal and is_raising(stack[number].name))]
+    numbers = [number for number in range(start, len(stack)) if not (fatal and reports_failure(stack[number].name))]
     if profile is not None:
         spaces = [_pattern(text) for text in profile.namespaces]
         paths = [_pattern(text) for text in profile.python_paths]

@@ -26,6 +26,8 @@ _NUMBER = regex(r"\d{1,6}")
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
+_WORDS = 5  # from which on a line says something
+_SHORT_QUOTE = 90  # in the first sentence
 _SAME = 60  # characters at the end of a line
 
 
@@ -73,6 +75,14 @@ def quoted(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
     return tuple(shown.values())
 
 
+def last_words(view: JobView, party: Party) -> str:
+    """The most telling line in which a process tells of its own end, in quotes; else ""."""
+    own = [line for line in lines(view) if line.rule.wait and WAIT_GROUPS[line.rule.wait] == "fatal"]
+    own = [line for line in own if line.process is None or line.process.index == party.index]
+    said = max(own, key=lambda line: min(len(line.text.split()), _WORDS), default=None)
+    return _excerpt(said).strip(" ()") if said is not None else ""
+
+
 def speaker(view: JobView) -> Optional[Party]:
     """Whose line says most, where no stack was read."""
     telling = next((line.process for line in lines(view) if line.process is not None), None)
@@ -83,7 +93,9 @@ def without_stacks(view: JobView) -> str:
     """What can be said where no stack of a rank was read: the line that tells most, and whose it is."""
     telling = next((line for line in lines(view) if line.process is not None), None)
     if telling is None or telling.process is None:
-        return "No thread that does a rank's work could be read. The cause is unknown."
+        if not any(process.threads for process in view.snapshot.processes):
+            return "No stack was read, and no log line names a cause that gdbext knows."
+        return "Only background threads were read, none that does a rank's work. The cause is unknown."
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
@@ -115,14 +127,27 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     meaning = f"{rule.means}{_xid_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    summary = f"In {speaker}: {meaning}. " + (
+    summary = f"{start(speaker)} reports: {meaning}{_excerpt(telling)}. " + (
         f"Because of that, {who(waiting)} cannot continue."
         if waiting
-        else "The stacks that were read neither confirm nor contradict it."
+        else "The stacks that were read neither confirm nor contradict this."
         if view.given is not Given.LOG
         else "No stack was read."
     )
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _excerpt(line: Line) -> str:
+    """` ("...the words that the row knows...")`: the line in short, from where the row knows it."""
+    text = " ".join(line.text.split())
+    match = re.search(line.rule.pattern, text)
+    first = match.start() if match else 0
+    if len(text) <= _SHORT_QUOTE:
+        return f' ("{text}")'
+    first = max(0, min(first, len(text) - _SHORT_QUOTE))
+    first = text.rfind(" ", 0, first) + 1 if first else 0
+    piece = text[first : first + _SHORT_QUOTE].rstrip()
+    return f' ("{"…" if first else ""}{piece}{"…" if first + _SHORT_QUOTE < len(text) else ""}")'
 
 
 def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Dict, Mapping, Optional, Tuple
+from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import counted
 from gdbext.analysis.failures.gpu_findings import clean_reports, findings
@@ -178,16 +178,17 @@ def _unknown(view: JobView) -> Candidate:
         return found or Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
     kinds = {party.group for party in parties}
     if len(parties) == 1:
-        text = alone(parties[0], [party for party in view.parties if party.group == "idle"])
+        idle = [party for party in view.parties if party.group == "idle"]
+        text = alone(parties[0], idle, told.last_words(view, parties[0]))
     elif {party.judged.collective for party in parties} == {"recv"}:
         text = (
-            f"{start(who(parties))} all wait to receive in {where(parties[0])}, and none of them sends. "
+            f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
             "Either the sender is not among them, or they wait for each other."
         )
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
-            f"{start(who(parties))} all wait in {where(parties[0])}; on the CPU side they look the same. "
+            f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
@@ -196,7 +197,7 @@ def _unknown(view: JobView) -> Candidate:
         others = [party for party in parties if party.group != "fatal"]
         text = (
             f"{start(who(dying))} died or {verb(dying, 'is', 'are')} dying in {where(dying[0])}; {in_places(others)}. "
-            f"The log lines before the stack of {who(dying[:1])} give the reason."
+            f"The log of {who(dying[:1])} around the stack gives the reason."
         )
     else:
         text = f"{start(in_places(parties))}. Together they fit no known pattern."
@@ -211,6 +212,10 @@ def _unknown(view: JobView) -> Candidate:
         evidence=evidence_of((), parties),
         decided_by=longer_look(view) if may_go_on else None,
     )
+
+
+def _all(parties: Sequence[Party]) -> str:
+    return "both" if len(parties) == 2 else "all"
 
 
 def _may_go_on(party: Party) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
+from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.knowledge.frames.system.code_owners import STANDARD_FILES, STANDARD_NAMES
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -17,9 +18,12 @@ LONGEST_NAME = 80
 _MOST_PLACES = 2
 _WAITS_FOR = {"gil": "waits for the GIL", "mutex": "waits for a lock"}
 """Waits whose call does not always say what it waits for."""
+_HELD = {"gil": "the GIL", "mutex": "the lock"}
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE = regex(STANDARD_FILES)
+_OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
+_TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
 
 
 def who(parties: Sequence[Party]) -> str:
@@ -72,6 +76,9 @@ def where(party: Party) -> str:
         return _library_alone(party) or (place(calls[0]) if calls else "a place that could not be read")
     if judged.rule in _SIGNALS:
         inner = party.frame((judged.frame or 0) + 1) or inner
+    inner = _caller_of_report(party, inner) or inner
+    if party.kind == "gil":
+        inner = _taker(party, inner) or inner
     if judged.kind == "cuda-error-throw" and outer is not None:
         return place(outer)
     if inner is None or (
@@ -87,6 +94,24 @@ def where(party: Party) -> str:
     return f"{name}, called from {place(outer)}"
 
 
+def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
+    """Of a thread that only reports a failure the call that failed: the first one further out that has a name."""
+    if party.group != "fatal" or inner is None or not reports_failure(inner.function):
+        return None
+    calls = party.thread.calls if party.thread is not None else ()
+    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
+    return next((frame for frame in calls[first:] if frame.function and not reports_failure(frame.function)), None)
+
+
+def _taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
+    """CPython's own function that takes the GIL, not the one of its condition variable."""
+    if inner is None or not _OF_CONDITION.match(inner.function or ""):
+        return None
+    calls = party.thread.calls if party.thread is not None else ()
+    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
+    return next((frame for frame in calls[first + 1 :][:2] if _TAKES.match(frame.function or "")), None)
+
+
 def in_places(parties: Sequence[Party]) -> str:
     """`rank 0 is in poll and ranks 1-2 are in decode (gpt.cc:66)`: the first two places, and how many are elsewhere."""
     places: Dict[str, List[Party]] = {}
@@ -98,10 +123,13 @@ def in_places(parties: Sequence[Party]) -> str:
     return f"{told}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else told
 
 
-def alone(party: Party, idle: Sequence[Party]) -> str:
-    """The sentences about the one process that was read beside idle ones, where they are all that can be said."""
+def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
+    """The sentences about the one process that was read beside idle ones, where they are all that can be said.
+    `last_words`: the line in which a process tells of its end."""
     if party.group != "fatal":
-        told = "One process alone does not show whether it is the culprit or a victim of another rank."
+        told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
+        if party.kind in _WAITS_FOR:
+            told = f"Nothing that was read shows which thread holds {_HELD[party.kind]}{_how_many(party)}."
         if idle:
             others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
             told = f"{others}. That does not show whether {who([party])} is stuck or at work."
@@ -109,10 +137,12 @@ def alone(party: Party, idle: Sequence[Party]) -> str:
     state = f"died or is dying in {where(party)}: this is the stack of a crash, not of a hang"
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
-    return (
-        f"{start(who([party]))} {state}. The log lines before it give the reason; other ranks would only wait for this "
-        "one."
-    )
+    reason = f"Its log says: {last_words}" if last_words else "The reason is in its log, next to the stack."
+    return f"{start(who([party]))} {state}. {reason}"
+
+
+def _how_many(party: Party) -> str:
+    return ": only one thread was read" if len(party.process.threads) == 1 else ""
 
 
 def taken_in(party: Party) -> str:

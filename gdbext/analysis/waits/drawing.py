@@ -76,7 +76,7 @@ class Drawing:
         thread = party.thread
         id_ = party.id
         name = thread.name if thread is not None else None
-        label = f"thread {id_} {name}" if name else f"thread {id_}"
+        label = f"thread {id_} {name}" if name and name != id_ else f"thread {id_}"
         state = "progressing" if party.kind == "native-compute" or party.judged.running else "external"
         key = f"thread:{party.index}:{id_}"
         self.parties.setdefault(key, party)

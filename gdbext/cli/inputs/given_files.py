@@ -20,6 +20,7 @@ from gdbext.model.look_origin import Origin
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.parsers import parse_files
 
+_SAVE_AGAIN = "copy or save it again: --save FILE writes a snapshot"
 _MUCH = 4  # MiB, from which on the parsers take longer than anybody waits without a word
 
 
@@ -115,12 +116,17 @@ def read_snapshot(file: str, progress: Progress) -> Tuple[JobSnapshot, Origin]:
     reading.refuse_device(file)
     given = reading.read(bundle.snapshot_in(file), progress)
     if not given.data.lstrip()[:1] == b"{":  # a core file, pasted stacks, nothing at all
-        raise GdbextError(f"{given.name} is not a snapshot", "give pids, or a file that --save wrote")
+        raise GdbextError(f"{given.name} is not a snapshot", "write one: gdbext diagnose --save FILE PID|TEXT")
     return _loaded(given, file)
 
 
 def _loaded(given: reading.Given, file: str) -> Tuple[JobSnapshot, Origin]:
-    snapshot = load_snapshot(given.data)
+    try:
+        snapshot = load_snapshot(given.data)
+    except GdbextError as error:
+        if given.data.rstrip()[-1:] != b"}":
+            raise GdbextError(f"{given.name} is a gdbext snapshot whose end is missing", _SAVE_AGAIN) from None
+        raise GdbextError(f"{given.name}: {error.args[0]}", error.hint) from None
     return snapshot, Origin.of(snapshot, (given.name if file == "-" else file,))
 
 
@@ -147,10 +153,18 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
         if not any(one.data.strip() for one in texts):
             verb = "is" if len(names) == 1 else "are"
             raise NothingFound(f"{_named(names)} {verb} empty", "give the output of py-spy dump, gdb, pystack, ...")
+        broken = next((one.name for one in texts if _was_snapshot(one.data)), None)
+        if broken is not None:
+            raise GdbextError(f"{broken} is no complete snapshot: it is an answer of --json, or damaged, or cut short", _SAVE_AGAIN)
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
         hint = "paste the output of `thread apply all bt`, py-spy dump or pystack, or a Python traceback"
-        raise NothingFound(f"no stack found in {_named(names)}{why}", hint)
+        raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
     return snapshot, None
+
+
+def _was_snapshot(data: bytes) -> bool:
+    """Whether it has the beginning of what --save writes, a damaged one as well."""
+    return data.lstrip()[:9] == b'{"schema"' or b'"snapshot":{"' in data[:400]
 
 
 def _named(names: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ SELDOM = ("destructor-or-teardown",)
 """Causes of few of the waits that their advice names: `explain WAIT` gives that advice last."""
 
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
+_TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *_ALLOCATES, *_FOR_THE_GPU)
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -153,8 +154,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the suspect's code path with that of the other ranks: look for conditions on rank, batch or shape "
-        "around the collectives",
+        "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape that let "
+        "some ranks make another call",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -251,6 +252,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gil-deadlock",
+        "Find the thread that holds the GIL: `py-spy dump --native --pid PID > dump.txt` marks it `+gil`; then "
+        "gdbext diagnose dump.txt",
+        "what that thread waits for is the cause; a thread that waits for the GIL is its victim",
+        "py-spy documentation, dump",
+        named=False,
+    ),
+    RemedyRule(
+        "gil-deadlock",
         "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
         "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs the GIL, "
         "also the one that it waits for",
@@ -301,11 +310,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the order of their launches, or from separate threads",
         "the teardown waits for kernels and threads, and these wait for a peer or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
+        kinds=_TEARS_DOWN,
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Free CUDA objects explicitly before main() returns, not in static destructors",
-        "during exit the driver may already be shut down, and no thread launches the rest of a collective",
+        "Stop threads and free CUDA objects before main() returns (in Python: before the script ends), not in static "
+        "destructors or exit handlers",
+        "during exit the driver or the interpreter may already be shut down",
         "NVIDIA/nccl#829",
         kinds=(*_ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed"),
     ),
@@ -335,8 +346,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the GPU driver's error in the kernel's log (`dmesg`; for NVIDIA the Xid); for an illegal access run "
-        "compute-sanitizer",
+        "Read the driver's error: dmesg -T | grep -iE 'xid|nvrm|amdgpu' on that host; for an illegal access run the "
+        "program again under compute-sanitizer: gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         reported=(),
@@ -395,6 +406,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: kubectl "
+        "describe pod; Slurm: sacct -o MaxRSS); then raise the memory limit or use less",
+        "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
+        "Linux oom killer; Kubernetes and Slurm documentation",
+        rules=("killed",),
+    ),
+    RemedyRule(
+        "other",
         "Use lock guards (std::lock_guard; in Python `with`), and make mutexes in shared memory robust",
         "a thread that ends while holding a lock leaves it locked; a robust mutex reports that to the next owner "
         "(EOWNERDEAD)",
@@ -403,12 +422,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Put the folder of the lock file (a cache, a dataset) on a local disk, or mount the network file system with "
+        "working locks (NFS: rpc.lockd, or the option local_lock=all)",
+        "the file system refused the lock: no other process needs to hold it",
+        "fcntl(2), ENOLCK; nfs(5), local_lock",
+        rules=("no-locks-there",),
+    ),
+    RemedyRule(
+        "other",
         "Find who has the lock file: `gdbext locks` on this host, `lsof PATH` or `fuser -v PATH`; where nobody has it, "
         "remove it and start again",
         "a lock that is a file, as torch's while it builds an extension, outlives a process that was killed; one of "
         "flock or fcntl ends with its process, but not always on a network file system",
         "torch/utils/file_baton.py; flock(2), fcntl(2)",
-        rules=(*FILE_LOCKS, "waits-for-lock-file", "no-locks-there"),
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
     ),
     RemedyRule(
         "fork-after-cuda",
@@ -452,8 +479,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Start from the message of the failed check, assertion or signal: it is in the first sentence of the answer, "
-        "or in the log just before the stack",
+        "Find the message of the failed check, assertion or signal: it is quoted above, or in the log next to the stack; "
+        "then read the code of the innermost source line",
         "the message gives the condition that failed, often with its values; the stack only shows where",
         "abort(3)",
         kinds=("exited-or-crashed",),
@@ -461,7 +488,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Start from the evidence (-v prints it)",
+        "Read the evidence: the command below prints it",
         "`other` covers rare causes, so there is no general advice; the first sentence of the answer names the cause",
         "horovod/horovod#2601",
     ),
@@ -491,7 +518,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Add the stack of the main thread: type `thread apply all bt` in gdb, for this process and for the other ranks",
+        "Add the stack of the main thread of every rank: gdb -p PID -batch -ex 'thread apply all bt' > rank0.txt; then "
+        "gdbext diagnose rank*.txt",
         "helper threads look the same in a hung job and in a healthy one",
         "field practice: NVIDIA/nccl#1730",
         helpers=True,
@@ -499,8 +527,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Add what the text lacks: all threads of this process (thread apply all bt, py-spy dump --native), and the "
-        "other ranks: gdbext diagnose rank*.txt",
+        "Dump all threads of every process of the job, each to a file: gdb -p PID -batch -ex 'thread apply all bt' > "
+        "rank0.txt (or py-spy dump --native --pid PID); then gdbext diagnose rank*.txt",
         "another thread may hold what this one waits for; of several ranks one usually differs: that is the suspect",
         "field practice: NVIDIA/nccl#719, #857",
         alone=True,
@@ -523,7 +551,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Take a second dump of the same processes half a minute later, and compare the two",
+        "Take a second dump of the same processes half a minute later, save both (gdbext diagnose --save 1.json DUMP1) and "
+        "compare them: gdbext diff 1.json 2.json",
         "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
         "field practice: NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,

@@ -151,8 +151,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "driver",
         "driver-bug",
-        "{Culprits} {are} inside the GPU driver ({root}). The driver or the GPU is stuck; look for an Xid in the "
-        "kernel's log.",
+        "{Culprits} {are} inside the GPU driver ({root}), and {do} not return. The driver or the GPU is stuck; the "
+        "kernel's log (dmesg) names the first error.",
         "NVIDIA Xid catalogue; pytorch/pytorch#60158",
         ends=("driver",),
         most="medium",
@@ -160,8 +160,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "gil-kept",
         "gil-deadlock",
-        "{Victims} {wait} for the GIL in {what_where}, and no thread that was read runs Python code: whoever holds "
-        "the GIL waits for something without giving it back. One sample cannot tell that from a long call.",
+        "{Victims} {wait} for the GIL in {what_where}. No thread that was read holds the GIL or runs Python code, so "
+        "the thread that holds it is not in this sample. One sample cannot tell a deadlock from a long call.",
         "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
         via=("kept",),
         ends=("thread",),
@@ -172,8 +172,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait_c} in {where}: {root} held at the fork what the child waits for: "
-        "a lock or a task. The child does not have the thread that would release or finish it.",
+        "{Culprits} {are} a forked child and {wait_c} in {where} for a lock or a task that {root} had at the fork. "
+        "That thread does not exist in the child, so nobody releases the lock or finishes the task.",
         "torch.multiprocessing notes",
         via=("forked",),
         ends=("thread",),
@@ -334,7 +334,7 @@ CAUSES: Tuple[CauseRow, ...] = (
         "teardown-alone",
         "destructor-or-teardown",
         "{Culprits} {are} tearing down a communicator or a context ({where}) and {have} not returned. The call waits "
-        "for work that cannot end, or the driver is already gone.",
+        "for work or a thread that has not ended, or the driver has already shut down.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",

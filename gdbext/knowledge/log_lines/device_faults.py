@@ -99,7 +99,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|failed to (?:idle|halt) )"
         r"|nouveau.{0,80}(?:channel \S{1,20} killed|failed to idle channel|timeout(?: at|$))"
         r"|\bdrm\b.{0,80}(?:flip_done|commit wait) timed out|Hung? GPU detected|habanalabs.{0,80}is not responding",
-        "the driver waits for the GPU, which does not go on",
+        "the driver timed out waiting for the GPU",
         "NVIDIA open-gpu-kernel-modules nvkms; Linux i915, amdgpu, nouveau, drm_atomic_helper.c",
         "gpu-fault",
         "low",

@@ -45,7 +45,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Recursive (?:read|write|upgradeable) lock acquisitions not allowed|LockRecursionException"
         r"|(?:mutex|lock) (?:is )?already (?:held|owned|locked) by (?:this|the current|current|calling) (?:thread|task)"
         r"|waiting to lock monitor 0x[0-9a-f]{1,16} \(object 0x|[Ww]aiting for ownable synchronizer 0x",
-        "a thread waits for a lock that it has itself, or threads for each other's locks, as the text says",
+        "a deadlock: a thread waits for a lock that it already holds, or threads wait for each other's locks",
         "gdb-pthread-mutex helpers; Apple libplatform, libdispatch; .NET; OpenJDK, which prints such lines of "
         "deadlocks only",
         "lock-order-deadlock",

@@ -295,9 +295,9 @@ def _titled(name: str, processes: Sequence[RankSnapshot]) -> List[RankSnapshot]:
 def _not_understood(tally: Tally) -> List[str]:
     said: List[str] = []
     if tally.strange:
-        lines = "1 line that looks" if tally.strange == 1 else f"{tally.strange} lines that look"
-        examples = f"; one is: {tally.samples[0]}" if tally.samples else ""
-        said.append(f"{lines} like part of a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
+        lines = "1 line that may belong" if tally.strange == 1 else f"{tally.strange} lines that may belong"
+        examples = f', for example "{tally.samples[0]}"' if tally.samples else ""
+        said.append(f"{lines} to a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")
     return said

@@ -39,7 +39,7 @@ def draw(drawing: Drawing, waiters: Sequence[Party]) -> None:
         node = drawing.known(party)
         for edge in drawing.leaving(node) if node is not None else ():
             if edge.target.kind == "lock" and not drawing.waits(edge.target) and edge.target.state is None:
-                holder = drawing.resource("unknown", edge.target.id, "a thread that is not known", "external")
+                holder = drawing.resource("unknown", edge.target.id, "an unknown thread", "external")
                 drawing.join(edge.target, holder, "holds", "inferred")
 
 

@@ -156,7 +156,7 @@ def _by_frames(drawing: Drawing, party: Party) -> None:
         drawing.join(node, driver, "mutex", "assumed", drawing.fact(party))
     elif under_driver(party):
         lock = own_lock(drawing, party, node)
-        caller = drawing.resource("unknown", lock.id, "a thread that holds it and calls CUDA")
+        caller = drawing.resource("unknown", lock.id, "another thread inside CUDA")
         drawing.join(lock, caller, "holds", "inferred")
         _driver_lock(drawing, caller, node, party, "inferred")
     elif wants_loader(party):

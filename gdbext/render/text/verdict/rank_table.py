@@ -141,7 +141,7 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
     pauses = [one.process.pause_ms for one in group if one.process.pause_ms is not None and not one.process.unstopped]
     ranks = [one.process.rank for one in group if one.process.rank is not None]
     mark = f"{style.mark} " if first.culprit else ""
-    threads = [f"{one.thread_id} {one.thread_name}".strip() for one in group]
+    threads = [" ".join(dict.fromkeys((one.thread_id, one.thread_name))).strip() for one in group]
     return Row(
         (
             mark + (_numbers(ranks, style) if len(ranks) == len(group) else _unranked(group, style)),

@@ -260,8 +260,12 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
 
 
 def _told(kind: str, number: int) -> str:
-    """`CUDA driver events` is the name of a thread; of one it is `1 CUDA driver event thread`."""
-    return f"{kind[:-1]} thread" if number == 1 and kind.endswith("events") else kind
+    """`6 NCCL proxy threads`, `1 compile worker`, `3 waiting for work`."""
+    if kind.startswith("waiting "):
+        return kind
+    if kind.endswith(("worker", "workers", "thread", "threads")):
+        return kind.rstrip("s") + ("" if number == 1 else "s")
+    return f"{kind[:-1] if kind.endswith('events') else kind} {'thread' if number == 1 else 'threads'}"
 
 
 def thread_lines(thread: ThreadStack, style: Style) -> List[str]:

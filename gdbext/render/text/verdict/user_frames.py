@@ -31,7 +31,7 @@ def user_frames(diagnosis: Diagnosis, style: Style) -> List[str]:
     for group in shown:
         process, thread, numbers = group[0]
         whom = who(diagnosis.snapshot.processes, [one.index for one, _, _ in group], style, most=16)
-        name = " ".join(filter(None, [clean(thread.id, style), clean(thread.name, style)]))
+        name = " ".join(dict.fromkeys(filter(None, [clean(thread.id, style), clean(thread.name, style)])))
         title = f"{whom}, thread {name}" if len(group) == 1 else whom
         lines.append(style.paint(f"Source lines of {title}", "strong"))
         for number in numbers[:most]:
