@@ -10,6 +10,7 @@ from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
 from gdbext.knowledge.causes.signatures import SIGNATURES
+from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
@@ -130,6 +131,7 @@ def _wait(label: str) -> Explanation:
         remedies=tuple(Remedy(_advice(rule, rule.cause), rule.reason) for rule in remedies),
         related=_unique([*causes, *(rule.cause for rule in remedies if rule.cause != "unknown")]),
         sources=_unique([sign.source for sign in signs]),
+        calls=TYPICAL_CALLS.get(label, ()),
     )
 
 

@@ -28,6 +28,7 @@ class Explanation:
     remedies: Tuple[Remedy, ...] = ()
     related: Tuple[str, ...] = ()  # causes that show this wait, waits that this cause shows
     sources: Tuple[str, ...] = ()
+    calls: Tuple[str, ...] = ()  # of a wait: calls by which it is known best, where `signs` are patterns of all
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ class Refusal:
 
 
 OF_THE_TEXT = " of the text"
+ONLY = "the process"
+"""What the one process of a text is called, where it has neither rank nor pid."""
 _FILE_NAME = regex(r"[A-Za-z0-9._+-]{1,80}\Z")  # a title that needs no cleaning: see parsers.assemble.job
 
 
@@ -120,6 +122,8 @@ class RankSnapshot:
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
     gpu_errors: Tuple[GpuError, ...] = ()  # of its kernels, as a sanitizer or a GPU core reports them
     kernels: Optional[Tuple[ResidentKernel, ...]] = None  # on its GPU, as its GPU core shows them; None: it has none
+    only: bool = False  # the text that it is from has no other process
+    shares_pid: bool = False  # another process of the text has the same pid, in another container
 
     @property
     def given(self) -> Given:
@@ -139,11 +143,13 @@ class RankSnapshot:
 
     @property
     def label(self) -> str:
-        """How people call it: `rank 3`, else `pid 4711`, else `file a.txt`, else `process 1 of the text`."""
+        """How people call it: `rank 3`, else `pid 4711`, `the process`, `file a.txt`, `process 1 of the text`."""
         if self.rank is not None:
             return f"rank {self.rank}"
         if self.pid is not None:
-            return f"pid {self.pid}"
+            return f"pid {self.pid}" + (f" (process {self.index + 1}{OF_THE_TEXT})" if self.shares_pid else "")
+        if self.only:
+            return ONLY
         if self.given not in (Given.TEXT, Given.LOG):
             return f"process {self.index + 1}"
         named = _FILE_NAME.match(self.title or "")

@@ -9,18 +9,22 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, own_work
+from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.verdict import causes_in_logs
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
 from gdbext.cli.main import main
 from gdbext.commands.explain import LABELS, explain
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.signatures import SIGNATURES
+from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.model.errors import USAGE, UsageError
+from gdbext.model.stack import ThreadStack
 from gdbext.model.waits import STATES
 from gdbext.traces import late_verdict
+from tests.unit.stacks import frame
 
 # Issues of the table of hang signatures: each is the source of some row.
 REPORTED = (
@@ -43,6 +47,16 @@ def test_every_wait_with_a_rule_says_which_frames():
         assert explain(kind).signs, kind
     assert "cudaMallocHost, cudaHostAlloc" in explain("pinned-host-alloc").signs[0].text
     assert all(sign.text.strip("* ") for label in WAIT_KINDS for sign in explain(label).signs)
+
+
+def test_typical_calls_are_of_their_wait():
+    """A thread that has nothing but this call on its stack."""
+    assert set(TYPICAL_CALLS) == set(WAIT_KINDS) - {"unknown", "sigbus"}
+    for kind, calls in TYPICAL_CALLS.items():
+        for call in calls:
+            file, _, name = call.rpartition(".py: ")
+            one = frame(f"{name}@/lib/{file}.py:3") if file else frame(call)
+            assert Judged().of(ThreadStack("1", (one,)), None, ()).kind == kind, call
 
 
 def test_conditions_stand_before_the_advice():
@@ -104,7 +118,8 @@ def test_a_wait_names_the_deadlock_that_it_is_the_sign_of():
     """The advice holds whatever the culprit waits in, so that its rows name no waits."""
     gil = explain("gil")
     assert gil.related[0] == "gil-deadlock"
-    assert "release the GIL around the native call" in gil.remedies[0].action
+    assert "find the thread that holds the GIL" in gil.remedies[0].action
+    assert "release the GIL around the native call" in gil.remedies[1].action
     assert {"lock-order-deadlock", "gil-deadlock"} <= set(explain("mutex").related)
     assert {"gil", "mutex"} <= set(explain("gil-deadlock").related)
 
@@ -117,7 +132,7 @@ def test_an_unknown_label_names_near_ones():
 def test_the_command_line(capsys):
     assert main(["explain", "shm-too-small"]) == 0
     printed = capsys.readouterr().out
-    for heading in ("How it is recognised", "Why it happens", "What to do", "Where it was reported"):
+    for heading in ("How it is recognised", "Why it happens", "What to do", "Sources"):
         assert heading in printed
     assert main(["explain"]) == 0
     printed = capsys.readouterr().out

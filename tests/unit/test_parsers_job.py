@@ -233,6 +233,6 @@ def test_a_process_without_a_number_is_named_by_its_place_in_the_text_or_by_its_
     stack = (
         b"Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libpthread.so\n#1  0x55 in run () at a.cc:3\n"
     )
-    assert [one.label for one in parse_files([("a.txt", stack)]).processes] == ["process 1 of the text"]
+    assert [one.label for one in parse_files([("a.txt", stack)]).processes] == ["the process"]
     several = parse_files([("dumps/a.txt", stack), ("dumps/b\x1b[2J.txt", stack)]).processes
     assert [one.label for one in several] == ["file a.txt", "process 2 of the text"]  # no name controls a terminal

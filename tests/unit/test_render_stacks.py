@@ -27,7 +27,7 @@ def test_ranks_stand_where_they_change_and_a_fork_indents():
         "3      ├─ alloc",
         "       │  2 × ??  (libcuda.so.1)",
         "0-2,5  └─ reduce",
-        "Background threads omitted: 12 nccl-proxy, 8 pool",
+        "Background threads omitted: 12 nccl-proxy threads, 8 pool threads",
     ]
     assert render(tree, Style(80, unicode=False))[3:6] == [
         "3      |- alloc",

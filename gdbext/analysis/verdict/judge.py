@@ -192,7 +192,9 @@ def _unknown(view: JobView) -> Candidate:
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
-    elif "fatal" in kinds and len(kinds) > 1:
+    elif kinds == {"fatal"}:
+        text = f"{start(in_places(parties))}. These are stacks of a crash, not of a hang; the logs give the reason."
+    elif "fatal" in kinds:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (

@@ -29,7 +29,7 @@ _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThread
 def who(parties: Sequence[Party]) -> str:
     """`ranks 0-2,5`, `pid 4711`, `thread 3 of rank 0`: what people call them."""
     if any(party.is_thread for party in parties):
-        names = ", ".join(dict.fromkeys(str(party.id) for party in parties))
+        names = named([str(party.id) for party in parties])
         process = parties[0].process.label
         return f"{'thread' if len(parties) == 1 else 'threads'} {names} of {process}"
     known = [party.process.rank for party in parties if party.process.rank is not None]

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import operation, start, taken_in, verb, what, where, who
+from gdbext.analysis.verdict.wording import named, operation, start, taken_in, verb, what, where, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
@@ -52,7 +52,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "wait_c": verb(told, "waits", "wait"),
         "where": where(told[0]) if told else "a place that could not be read",
         "Culprit_is_in": f"{start(who(told[:1]))} is in {where(told[0])}." if told else "",
-        "Culprits_and_absent": start(" and ".join(_away(one, culprits))) or "A member is missing",
+        "Culprits_and_absent": start(named(_away(one, culprits) or ["a member is missing"])),
         "sides": _sides([*culprits, *victims]),
         "different": _different([*culprits, *victims]),
         "Same": "It is the same communicator, so none of them can complete."
@@ -123,10 +123,17 @@ def _away(one: Hypothesis, culprits: Sequence[Party]) -> List[str]:
     if stopped:
         pieces.append(f"{who(stopped)} {verb(stopped, 'is', 'are')} stopped by a signal")
     if dead:
-        pieces.append(f"{who(dead)} {verb(dead, 'is', 'are')} dead or dying")
+        pieces.append(_dead(dead))
     if rest:
         pieces.append(f"{who(rest)} {verb(rest, 'is', 'are')} in {where(rest[0])}")
     return pieces
+
+
+def _dead(dead: Sequence[Party]) -> str:
+    """Where it died, as long as its stack shows that."""
+    if any(party.group != "fatal" or party.thread is None for party in dead):
+        return f"{who(dead)} {verb(dead, 'has', 'have')} ended"
+    return f"{who(dead)} died or {verb(dead, 'is', 'are')} dying in {where(dead[0])}"
 
 
 def _different(parties: Sequence[Party]) -> str:

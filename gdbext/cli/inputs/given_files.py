@@ -155,7 +155,9 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
             raise NothingFound(f"{_named(names)} {verb} empty", "give the output of py-spy dump, gdb, pystack, ...")
         broken = next((one.name for one in texts if _was_snapshot(one.data)), None)
         if broken is not None:
-            raise GdbextError(f"{broken} is no complete snapshot: it is an answer of --json, or damaged, or cut short", _SAVE_AGAIN)
+            raise GdbextError(
+                f"{broken} is no complete snapshot: it is an answer of --json, or damaged, or cut short", _SAVE_AGAIN
+            )
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
         hint = "paste the output of `thread apply all bt`, py-spy dump or pystack, or a Python traceback"
         raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)

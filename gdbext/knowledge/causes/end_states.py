@@ -64,7 +64,7 @@ END_STATES: Tuple[EndState, ...] = (
         ("it ran at one place for --spinning-after seconds (20) while the others waited and did not move",),
         "Look at the loop in its innermost source lines: `gdbext stacks PID` prints the whole stack",
         "an endless loop looks like a long computation; only a longer observation can tell them apart",
-        "gdbext/analysis/progress/running.py",
+        "measured on the demo engine (docs/waits.md)",
     ),
     EndState(
         "faulted",

@@ -43,7 +43,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync; "
         "torch.cuda.empty_cache calls cudaFree too",
         "cudaFree waits for all work on the device, including a collective in another stream",
-        "NVIDIA/nccl#239; CUDA programming guide, stream ordered allocator",
+        "CUDA programming guide, stream ordered allocator",
         kinds=("device-alloc", "device-free"),
     ),
     RemedyRule(
@@ -131,7 +131,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "ncclGroupStart and ncclGroupEnd",
         "before a launch the ranks of one process wait for each other on the CPU, and one thread cannot be in two "
         "calls",
-        "NCCL user guide, group calls; dmlc/xgboost#4523",
+        "NCCL user guide, group calls; h2oai/h2o4gpu#773",
         rules=("nccl-cpu-barrier",),
     ),
     RemedyRule(
@@ -154,8 +154,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape that let "
-        "some ranks make another call",
+        "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -263,7 +262,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
         "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs the GIL, "
         "also the one that it waits for",
-        "rapidsai/ucx-py#187; NVIDIA/Fuser#3055",
+        "rapidsai/ucx-py#187",
     ),
     RemedyRule(
         "gil-deadlock",
@@ -273,10 +272,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take locks in the same order everywhere, and none twice in one thread; do not call CUDA while holding a lock "
-        "that a hook or callback also takes",
-        "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
+        "Take these locks in the same order everywhere, or release the first one before taking the second",
+        "in a deadlock each thread holds what another waits for",
+        "pthread_mutex_lock(3)",
+        itself=False,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Do not call a library (CUDA, an allocator) while holding a lock that its hooks or callbacks also take",
+        "the library holds its own lock while it calls them",
         "ofiwg/libfabric#9003",
+        kinds=("mutex",),
         itself=False,
     ),
     RemedyRule(
@@ -406,8 +412,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: kubectl "
-        "describe pod; Slurm: sacct -o MaxRSS); then raise the memory limit or use less",
+        "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: "
+        "kubectl describe pod; Slurm: sacct -o MaxRSS); then raise the memory limit or use less",
         "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
         "Linux oom killer; Kubernetes and Slurm documentation",
         rules=("killed",),
@@ -475,12 +481,12 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "not-a-hang",
         "No action needed; if requests are not answered, check the front end or raise its timeout",
         "the ranks wait for work, or are working",
-        "vllm-project/vllm#46611",
+        "vllm-project/vllm#12664, #16226",
     ),
     RemedyRule(
         "other",
-        "Find the message of the failed check, assertion or signal: it is quoted above, or in the log next to the stack; "
-        "then read the code of the innermost source line",
+        "Find the message of the failed check, assertion or signal: it is quoted above, or in the log next to the "
+        "stack; then read the code of the innermost source line",
         "the message gives the condition that failed, often with its values; the stack only shows where",
         "abort(3)",
         kinds=("exited-or-crashed",),
@@ -512,7 +518,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Diagnose all ranks together: gdbext diagnose --hosts LIST, or with a file for each rank gdbext diagnose "
         "rank*.txt",
         "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
-        "field practice: NVIDIA/nccl#719, #857",
+        "NVIDIA/nccl#719",
         alone=True,
         given=("live",),
     ),
@@ -521,7 +527,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Add the stack of the main thread of every rank: gdb -p PID -batch -ex 'thread apply all bt' > rank0.txt; then "
         "gdbext diagnose rank*.txt",
         "helper threads look the same in a hung job and in a healthy one",
-        "field practice: NVIDIA/nccl#1730",
+        "NVIDIA/nccl#1730",
         helpers=True,
         given=("text",),
     ),
@@ -530,7 +536,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Dump all threads of every process of the job, each to a file: gdb -p PID -batch -ex 'thread apply all bt' > "
         "rank0.txt (or py-spy dump --native --pid PID); then gdbext diagnose rank*.txt",
         "another thread may hold what this one waits for; of several ranks one usually differs: that is the suspect",
-        "field practice: NVIDIA/nccl#719, #857",
+        "NVIDIA/nccl#719",
         alone=True,
         given=("text",),
     ),
@@ -538,7 +544,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "unknown",
         "Add the core files or stacks of the other ranks: gdbext diagnose core.* rank*.txt, or name their folder",
         "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
-        "field practice: NVIDIA/nccl#719, #857",
+        "NVIDIA/nccl#719",
         alone=True,
         given=("core",),
     ),
@@ -546,15 +552,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "unknown",
         "Take two samples: gdbext diagnose --samples 2 --interval 10",
         "a thread that moves between two samples is slow, not stuck",
-        "field practice: NVIDIA/nccl#1730",
+        "NVIDIA/nccl#1730",
         given=("live",),
     ),
     RemedyRule(
         "unknown",
-        "Take a second dump of the same processes half a minute later, save both (gdbext diagnose --save 1.json DUMP1) and "
-        "compare them: gdbext diff 1.json 2.json",
+        "Take a second dump of the same processes half a minute later, save both (gdbext diagnose --save 1.json DUMP1) "
+        "and compare them: gdbext diff 1.json 2.json",
         "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
-        "field practice: NVIDIA/nccl#1730",
+        "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         given=("text",),
     ),
@@ -562,7 +568,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "unknown",
         "Diagnose the logs of all ranks and hosts together, from before the first error on: gdbext diagnose FOLDER",
         "the suspect is the rank whose log ends early, or has no timeout where all others have one",
-        "field practice: NVIDIA/nccl#928; pytorch/pytorch#20630",
+        "NVIDIA/nccl#928; pytorch/pytorch#20630",
         given=("log",),
     ),
     RemedyRule(
@@ -570,7 +576,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "At the next hang, dump the stacks of every rank before the watchdog ends the job: py-spy dump --native "
         "--pid PID",
         "log lines name the ranks that waited, but not the place of the missing rank",
-        "field practice: pytorch/pytorch#54818",
+        "pytorch/pytorch#54818",
         given=("log",),
     ),
     RemedyRule(

@@ -13,7 +13,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the others wait in a collective or for the GPU",
         "these calls wait until the device is idle, or for the driver's lock; meanwhile the kernel of a collective "
         "keeps the device busy until this rank launches its part",
-        "NVIDIA/nccl#48, #70, #239, #829; pytorch/pytorch#880; PR nccl#623",
+        "NVIDIA/nccl#48, #70, #829; pytorch/pytorch#880",
         ("implicit",),
     ),
     Signature(
@@ -37,7 +37,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "workers wait in shm_broadcast's dequeue (or the front end says `No available shared memory broadcast block`) "
         "while another rank is inside a step",
         "the workers only wait: the engine core or the rank inside the step is stuck",
-        "vllm-project/vllm#27313, #46611, #44185, #51921, #51986; vllm-ascend#3717",
+        "vllm-project/vllm#27313, #7454, #51986",
         ("idle-peer",),
     ),
     Signature(
@@ -212,7 +212,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "not-a-hang",
         "every rank waits where idle workers wait, computes, or moved between two samples",
         "from outside, a server without requests, a compilation and a slow step look like a hang",
-        "vllm-project/vllm#46611; sgl-project/sglang#17941; NVIDIA/nccl#865",
+        "vllm-project/vllm#12664, #16226 (idle workers poll at 100 % CPU), #20264 (a slow start)",
         ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait", "at_rest"),
     ),
     Signature(
@@ -239,7 +239,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "all ranks wait for the GPU at the same place, or only one process was seen",
         "the stack of a waiting rank does not show what the GPU runs: a spinning kernel (90-100 % utilisation at low "
         "power; a custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
-        "home-ops#13342; sgl-project/sglang#33549; vllm-project/vllm#8410; NVIDIA/nccl#1730",
+        "home-ops#13342; vllm-project/vllm#8410; NVIDIA/nccl#1730",
         ("cannot_tell",),
     ),
     *LATE_SIGNATURES,

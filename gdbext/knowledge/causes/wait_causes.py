@@ -307,7 +307,7 @@ CAUSES: Tuple[CauseRow, ...] = (
         "missing-rank",
         "{Victims} {wait} on the CPU until all ranks of the process have made the same call ({where}). A "
         "local rank has not made it: no thread drives that GPU.",
-        "dmlc/xgboost#4523",
+        "h2oai/h2o4gpu#773",
         via=("local rank",),
         most="low",
         blames=False,

@@ -18,7 +18,7 @@ class WaitRow:
     needs: str = ALL
 
 
-_CUDA = "CUDA programming guide, implicit synchronization; NVIDIA/nccl#48, #239"
+_CUDA = "CUDA programming guide, implicit synchronization; NVIDIA/nccl#48"
 _DEVICE = WaitRow("device", "named", _CUDA)
 
 WAITS: Mapping[str, WaitRow] = {

@@ -53,7 +53,7 @@ DEVICE: Tuple[Verb, ...] = (
         r"Free(Array|Async|MipmappedArray|Physical)?|IpcCloseMemHandle|UnmapMem|MulticastUnbind|DeviceGraphMemTrim"
         r"|(Array|MipmappedArray)Destroy|DestroyExternalMemory"
         r"|Mem(Free|FreeAsync|Unmap|Release|AddressFree|PoolTrimTo|PoolDestroy)",
-        f"{_GUIDE}; NVIDIA/nccl#239",
+        _GUIDE,
     ),
     Verb(
         "module-load",
@@ -100,7 +100,7 @@ DEVICE: Tuple[Verb, ...] = (
         "event-sync",
         r"(Event|Notifier)(Host)?(Synchronize|Query|QueryStatus|Destroy|ElapsedTime|Wait)"
         r"|(Synchronize|Query|Destroy|Wait)(Event|Notifier)\w*",
-        "vllm-project/vllm#42897",
+        "CUDA runtime API, event management",
     ),
     Verb(
         "device-sync",

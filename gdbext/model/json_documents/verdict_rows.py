@@ -149,7 +149,7 @@ ROWS: Mapping[type, Rows] = {
     ),
     PeerRow: rows("process thread file other_end"),
     Peer: rows("lwp=thread file pids=processes unknown=processes:reason states lock"),
-    Explanation: rows("label sort meaning signs remedies related sources"),
+    Explanation: rows("label sort meaning signs remedies related sources calls"),
     Sign: rows("text why=reason? source"),
     Glossary: rows(by("causes", _causes), by("waits", _waits), by("states", _states)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -72,7 +73,7 @@ def parse_files(
     processes = given_to(once(processes), reports) if reports else once(processes)
     processes, said = with_xids(processes, said, texts)
     problems += _not_understood(tally)
-    numbered = tuple(replace(process, index=index) for index, process in enumerate(processes))
+    numbered = _called([replace(process, index=index) for index, process in enumerate(processes)])
     return JobSnapshot(
         processes=numbered,
         engine=_common([one.engine for one in numbered]),
@@ -290,6 +291,20 @@ def _titled(name: str, processes: Sequence[RankSnapshot]) -> List[RankSnapshot]:
     if one.title or one.rank is not None or one.pid is not None:
         return [one]
     return [replace(one, title=name.rsplit("/", 1)[-1])]
+
+
+def _called(processes: Sequence[RankSnapshot]) -> Tuple[RankSnapshot, ...]:
+    """With names for those that nothing else tells apart: the only one, and those that share a pid, as each container
+    has one of its own."""
+    pids = Counter(one.pid for one in processes)
+    found = []
+    for one in processes:
+        if one.rank is None and one.pid is None and len(processes) == 1 and not one.title:
+            one = replace(one, only=True)
+        elif one.rank is None and one.pid is not None and pids[one.pid] > 1:
+            one = replace(one, shares_pid=True)
+        found.append(one)
+    return tuple(found)
 
 
 def _not_understood(tally: Tally) -> List[str]:

@@ -11,38 +11,44 @@ from gdbext.render.style import Style
 
 _MOST_SIGNS = {"wait": 10}
 _CALLS = "the stack of a thread has one of these calls, or the log one of these lines (* stands for any characters):"
+_TYPICAL = "the stack of a thread has a call like one of these:"
 _LINES = 6
-_MANY_SIGNS = 12  # behind more of them nobody would find what to do
 _RELATED = {"cause": "Waits of this cause", "state": "Causes in which a chain ends like this"}
 
 
 def explanation_lines(one: Explanation, style: Style) -> List[str]:
-    """Meaning, how it is recognised, why it happens, what to do, where it was reported."""
+    """Meaning, how it is recognised, why it happens, what to do, from which sources."""
     lines = [style.paint(f"{one.label} ({one.sort})", "strong"), *_text(one.meaning, "  ", style)]
-    first = len(one.signs) > _MANY_SIGNS
-    if first:
-        lines += _to_do(one, style)
-    lines += ["", style.paint("How it is recognised", "strong")]
-    lines += _text(_CALLS, "  ", style) if one.sort == "wait" else []
-    most = _MOST_SIGNS.get(one.sort, len(one.signs))
-    for sign in one.signs[:most]:
-        lines += _item("- ", sign.text, style)
-    if one.signs[most:]:
-        lines += _item("- ", f"{counted(len(one.signs) - most, 'more pattern')}: --json has all", style)
+    lines += ["", style.paint("How it is recognised", "strong"), *(_calls if one.calls else _signs)(one, style)]
     reasons = list(dict.fromkeys(sign.reason for sign in one.signs if sign.reason))
     if reasons:
         lines += ["", style.paint("Why it happens", "strong")]
         for reason in reasons:
             lines += _item("- ", reason, style)
-    if not first:
-        lines += _to_do(one, style)
+    lines += _to_do(one, style)
     if one.related:
         title = _RELATED.get(one.sort, "Causes with this wait")
         lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
     if one.sort == "wait":  # the sources of its patterns are notes for who writes rows: --json has them
         return lines
-    lines += ["", style.paint("Where it was reported", "strong")]
+    lines += ["", style.paint("Sources", "strong")]
     return lines + _text("; ".join(one.sources), "  ", style)
+
+
+def _calls(one: Explanation, style: Style) -> List[str]:
+    """The calls that people know; all patterns are for a machine."""
+    lines = [*_text(_TYPICAL, "  ", style), *_text(", ".join(one.calls), "    ", style)]
+    return lines + _text(f"all {counted(len(one.signs), 'pattern')}: gdbext explain {one.label} --json", "  ", style)
+
+
+def _signs(one: Explanation, style: Style) -> List[str]:
+    lines = _text(_CALLS, "  ", style) if one.sort == "wait" else []
+    most = _MOST_SIGNS.get(one.sort, len(one.signs))
+    for sign in one.signs[:most]:
+        lines += _item("- ", sign.text, style)
+    if one.signs[most:]:
+        lines += _item("- ", f"{counted(len(one.signs) - most, 'more pattern')}: --json has all", style)
+    return lines
 
 
 def _to_do(one: Explanation, style: Style) -> List[str]:

@@ -29,7 +29,7 @@ RULES = (
         "nccl-cpu-barrier",
         "nccl-group-launch",
         r"ncclCpuBarrier(In|Out|Last)|ncclBarrierEnqueue(Wait)?$|ncclCommIntraBarrier(In|Out)",
-        "the ranks of one process meet on the CPU before a launch; dmlc/xgboost#4523",
+        "the ranks of one process meet on the CPU before a launch; h2oai/h2o4gpu#773",
         rank=API,
     ),
     FrameRule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Set
 
-from gdbext.model.job import OF_THE_TEXT
+from gdbext.model.job import OF_THE_TEXT, ONLY
 from gdbext.model.waits import Edge, Node
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
@@ -45,6 +45,7 @@ def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
     """`apart`: processes of which several threads are told."""
     label = shorten(clean(node.label, style), _LONGEST_LABEL, style)
     if node.kind == "rank" and node.process in apart and node.thread is not None:
-        label = f"{label.replace(OF_THE_TEXT, '')} thread {clean(node.thread, style)}"
+        whose = "" if label == ONLY else f"{label.replace(OF_THE_TEXT, '')} "
+        label = f"{whose}thread {clean(node.thread, style)}"
     state = node.state if node.state in _TOLD and not node.id.startswith("absent:") else None
     return f"{label}, {state}" if state else label

@@ -161,7 +161,8 @@ def _unranked(group: Sequence[_Seen], style: Style) -> str:
     """Processes of unknown rank: their pid tells them apart; without pids, their place in the text or their file."""
     if any(one.process.pid is None for one in group):
         if len(group) == 1:
-            return group[0].process.label.replace(OF_THE_TEXT, "")
+            one = group[0].process
+            return f"process {one.index + 1}" if one.only else one.label.replace(OF_THE_TEXT, "")
         return f"process {_numbers([one.process.index + 1 for one in group], style)}"
     return "?" if len(group) == 1 else f"? ({len(group)})"
 

@@ -93,7 +93,7 @@ def _rival(diagnosis: Diagnosis, style: Style) -> str:
     """The first of the other explanations, where it is as likely and says something else."""
     verdict = diagnosis.verdict
     second = next((one for one in verdict.alternatives if one.confidence == verdict.confidence), None)
-    if second is None or second.cause == verdict.cause and verdict.culprits in ((), second.culprits):
+    if second is None or (second.cause == verdict.cause and verdict.culprits in ((), second.culprits)):
         return ""
     whom = who(diagnosis.snapshot.processes, second.culprits, style, most=16)
     return f"{clean(second.cause, style)}{f', {whom}' if whom else ''} (as likely)"
@@ -175,9 +175,9 @@ def _next(diagnosis: Diagnosis, style: Style) -> Line:
         return Line("next", (clean(verdict.decided_by, style),), most=_WIDE, accent="strong")
     number = len(limits(diagnosis, style))
     counts = (
-        "the evidence" if verdict.evidence else "",
+        "evidence" if verdict.evidence else "",
         counted(len(verdict.alternatives), "other cause") if verdict.alternatives else "",
-        counted(len(verdict.remedies) - 1, "more remedy", "more remedies") if len(verdict.remedies) > 1 else "",
+        counted(len(verdict.remedies) - 1, "remedy", "remedies") if len(verdict.remedies) > 1 else "",
         counted(number, "limit") if number else "",
     )
     shown = ", ".join(filter(None, counts))

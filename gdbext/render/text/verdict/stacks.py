@@ -261,7 +261,7 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
 
 def _told(kind: str, number: int) -> str:
     """`6 NCCL proxy threads`, `1 compile worker`, `3 waiting for work`."""
-    if kind.startswith("waiting "):
+    if kind.partition(" ")[0] == "waiting":
         return kind
     if kind.endswith(("worker", "workers", "thread", "threads")):
         return kind.rstrip("s") + ("" if number == 1 else "s")
