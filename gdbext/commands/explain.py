@@ -70,6 +70,8 @@ _REPORTED = {
     "uninitialized": "a read of memory that was not written",
     "barrier": "an error of a barrier",
     "api-error": "a failed CUDA call",
+    "leak": "memory that was not freed",
+    "unused": "memory that was never used",
 }
 """The gravest error of a sanitizer, in words."""
 _ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them

@@ -148,11 +148,13 @@ class RankSnapshot:
             return f"rank {self.rank}"
         if self.pid is not None:
             return f"pid {self.pid}" + (f" (process {self.index + 1}{OF_THE_TEXT})" if self.shares_pid else "")
-        if self.only:
-            return ONLY
         if self.given not in (Given.TEXT, Given.LOG):
             return f"process {self.index + 1}"
         named = _FILE_NAME.match(self.title or "")
+        if self.only and not named:
+            return ONLY
+        if self.only and not named:
+            return ONLY
         return f"file {named.group()}" if named else f"process {self.index + 1}{OF_THE_TEXT}"
 
     @property

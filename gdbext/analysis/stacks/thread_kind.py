@@ -12,6 +12,7 @@ from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS
+from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import JOINS, STUCK_HANDLER
@@ -35,6 +36,7 @@ _SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _END = regex(f"{ENDS}|{STOPS}")
+_OF_THE_GIL = regex(TAKES_THE_GIL)
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -349,6 +351,7 @@ def _engine_frame(
     """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
     was checked, not the check that ended it."""
     numbers = [number for number in range(start, len(stack)) if not (fatal and reports_failure(stack[number].name))]
+    numbers = [number for number in numbers if not _OF_THE_GIL.match(stack[number].name or "")] or numbers
     if profile is not None:
         spaces = [_pattern(text) for text in profile.namespaces]
         paths = [_pattern(text) for text in profile.python_paths]

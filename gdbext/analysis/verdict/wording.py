@@ -88,7 +88,7 @@ def where(party: Party) -> str:
         and judged.rule not in _LOCKS
     ):
         return place(outer or inner)
-    if outer is None or outer is inner:
+    if outer is None or outer is inner or (judged.engine_frame or 0) < (judged.frame or 0):
         return place(inner)
     name = inner.function or "an unnamed function"
     return f"{name}, called from {place(outer)}"

@@ -84,6 +84,7 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
         **_awaited(one, told),
         "what_where": where(told[0]) if told else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
+        "are_all": verb([*culprits, *victims], "is", "are"),
         "Everybody": start(who([*culprits, *victims])) if told else "No rank",
     }
 

@@ -390,6 +390,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Free the buffer, or stop allocating it: the report has the stack of the allocation; build with -g for its "
+        "source line",
+        "memory that is never freed or never used is not a hang, but it can exhaust the device",
+        _SANITIZER,
+        reported=("leak", "unused"),
+    ),
+    RemedyRule(
+        "other",
         "Run memcheck with --report-api-errors no when the calls are probes whose error the program expects",
         "runtimes probe for functions that an older driver lacks, and continue without them",
         _SANITIZER,

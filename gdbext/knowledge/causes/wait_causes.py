@@ -56,7 +56,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "order",
         "multi-comm-ordering",
-        "{Culprits} {are} in a collective of one communicator and the others in one of another: {sides}. {Both}",
+        "{Everybody} {are_all} in collectives of different communicators at the same time: {sides}. {Both}",
         "NVIDIA/nccl#1766",
         circle=True,
         resources=("collective",),

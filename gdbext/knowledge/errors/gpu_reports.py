@@ -112,7 +112,7 @@ KINDS: Mapping[str, KindRow] = {
     "invalid-free": KindRow("memory is freed twice, or was never allocated", "other", "medium", False),
     "host-api-access": KindRow("a copy or fill by the host leaves its allocation", "other", "medium", False),
     "race": KindRow("threads of a block use shared memory without an order between them", "other", "medium", False),
-    "uninitialized": KindRow("a kernel reads memory that nothing has written", "other", "medium", False),
+    "uninitialized": KindRow("memory is read that nothing has written", "other", "medium", False),
     "barrier": KindRow(
         "threads do not all come to a barrier; kernels whose warps have different work show this without a fault",
         "other",

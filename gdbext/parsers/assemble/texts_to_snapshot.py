@@ -299,7 +299,7 @@ def _called(processes: Sequence[RankSnapshot]) -> Tuple[RankSnapshot, ...]:
     pids = Counter(one.pid for one in processes)
     found = []
     for one in processes:
-        if one.rank is None and one.pid is None and len(processes) == 1 and not one.title:
+        if one.rank is None and one.pid is None and len(processes) == 1:
             one = replace(one, only=True)
         elif one.rank is None and one.pid is not None and pids[one.pid] > 1:
             one = replace(one, shares_pid=True)

@@ -329,6 +329,11 @@ _HELPERS = (
     ),
 )
 
+TAKES_THE_GIL = (
+    r"(PyCOND_\w+|_?PyMUTEX_\w+|take_gil|PyEval_(Restore|Acquire)\w+|PyGILState_Ensure|_PyThreadState_Attach)$"
+)
+"""CPython's own functions between its caller and the condition variable of the GIL."""
+
 RULES = (*_NATIVE, *_HELPERS, *_TORCH, *_STANDARD_LIBRARY)
 
 LEADER_FIRST = (
