@@ -137,7 +137,7 @@ def test_a_circle_beside_the_wait_that_matters_does_not_take_the_blame():
 def test_a_forked_child_with_its_parents_lock():
     found = verdict(locked(0, (1,), wait(1, 99, gone=True, owner_process=50)))
     assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", "high", (0,))
-    assert "thread 99 of its parent (pid 50) held at the fork what the child waits for" in found.summary
+    assert "for a lock or a task that thread 99 of its parent (pid 50) had at the fork" in found.summary
 
 
 def test_an_owner_that_ended():

@@ -55,7 +55,7 @@ def test_a_saved_look_is_shown_again(saved, capsys):
         (["one.json", "two.json"], 2, "one snapshot at a time"),
         (["4711", "one.json"], 2, "one snapshot at a time"),
         (["gone.json"], 4, "cannot read gone.json: No such file"),
-        (["core.1"], 4, "core.1 is not a snapshot; give pids, or a file that --save wrote"),
+        (["core.1"], 4, "core.1 is not a snapshot; write one: gdbext diagnose --save FILE PID|TEXT"),
         (["empty"], 4, "empty is not a snapshot"),
     ],
 )

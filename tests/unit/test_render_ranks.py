@@ -48,7 +48,7 @@ def test_several_jobs_none_and_one_of_which_little_is_known():
     assert lines[:2] == ["2 jobs on this host", ""]
     assert lines[-4:] == ["job: 1 rank (pid 99)", "rank  pid  rank from", "----  ---  ---------", "   ?   99  unknown"]
     assert render((JOB,), STYLE) == render(JOB, STYLE)
-    assert render((), STYLE) == ["No rank process was found on this host."]
+    assert render((), STYLE) == ["No rank process was found on this host, or none that the options select."]
 
 
 def test_attached_ranks():

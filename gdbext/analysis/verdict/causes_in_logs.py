@@ -94,7 +94,7 @@ def without_stacks(view: JobView) -> str:
     telling = next((line for line in lines(view) if line.process is not None), None)
     if telling is None or telling.process is None:
         if not any(process.threads for process in view.snapshot.processes):
-            return "No stack was read, and no log line names a cause that gdbext knows."
+            return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
         return "Only background threads were read, none that does a rank's work. The cause is unknown."
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     also = "process reports a problem" if others == 1 else "processes report problems"

@@ -272,8 +272,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take these locks in the same order everywhere, or release the first one before taking the second",
-        "in a deadlock each thread holds what another waits for",
+        "Take locks in the same order everywhere, and none twice in one thread",
+        "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
         "pthread_mutex_lock(3)",
         itself=False,
     ),

@@ -40,7 +40,7 @@ MOST_PROBLEMS = 8
 def jobs_lines(jobs: Sequence[Job], style: Style) -> List[str]:
     """All jobs, one below the other."""
     if not jobs:
-        return ["No rank process was found on this host."]
+        return ["No rank process was found on this host, or none that the options select."]
     lines: List[str] = []
     if len(jobs) > 1:
         hosts = {one.host for job in jobs for one in job.ranks}
