@@ -32,7 +32,7 @@ _NAMELESS = "??"
 _C_LIBRARY = re.compile(r"(^|/)(libc|libpthread|ld)[.-][^/]*so|\[vdso\]")
 _INSTALLED = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d|^/usr/(include|lib)|^<|/bits/|\.tcc$|/std_\w+\.h$")
 _C_FILE = re.compile(
-    r"(pthread_\w+|lowlevellock|futex-internal|raise|abort|clone3?|libc[_-]start\w*|syscall-template)\.[chS]$"
+    r"(^|/)(pthread_\w+|lowlevellock|futex-internal|raise|abort|clone3?|libc[_-]start\w*|syscall-template)\.[chS]$"
 )
 _MOST_OF_USER = 24
 _VDSO = ("clock_gettime", "gettimeofday", "time", "getcpu")
@@ -202,7 +202,7 @@ def is_of_user(call: _Call) -> bool:
     """A call with a source line outside of installed libraries and the C library, whose files have no folder."""
     if not call.line or _INSTALLED.search(call.file or "<"):
         return False
-    return not (_C_LIBRARY.search(call.module or "") or _C_FILE.match(call.file or ""))
+    return not (_C_LIBRARY.search(call.module or "") or _C_FILE.search(call.file or ""))
 
 
 def _calls(parts: Sequence[_Part]) -> int:
