@@ -489,7 +489,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "not-a-hang",
         "No action needed; if requests are not answered, check the front end or raise its timeout",
         "the ranks wait for work, or are working",
-        "vllm-project/vllm#12664, #16226",
+        "vllm-project/vllm#16226",
     ),
     RemedyRule(
         "other",
