@@ -1,4 +1,4 @@
-"""The `gdbext` command, also as `python3 -m gdbext` from a clone that nothing was installed from."""
+"""The `gdbext` command, also as `python3 -m gdbext` from a clone; gdbext.pyz: collect/hosts/one_file_main.py."""
 
 import os
 import sys

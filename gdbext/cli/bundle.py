@@ -17,7 +17,6 @@ from gdbext.commands.output import can_make_pages
 from gdbext.commands.page import page_of
 from gdbext.commands.releases import releases
 from gdbext.commands.user_files import check_writable, write_private
-from gdbext.discovery.proc.scrubbing import scrub_text
 from gdbext.model.codes import Given
 from gdbext.model.command_typed import FULL, Typed
 from gdbext.model.errors import GdbextError, UsageError
@@ -28,7 +27,8 @@ from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
 from gdbext.render import PLAIN, dumps, page_text, render
 from gdbext.render.safe_text import clean_line
-from gdbext.snapshot_builder.without_secrets import shareable
+from gdbext.scrubbing.secrets_in_text import scrub_text
+from gdbext.scrubbing.shareable_snapshot import shareable
 
 SNAPSHOT, PAGE = "snapshot.json", "report.html"
 _MOST_MAPS = 16 << 20

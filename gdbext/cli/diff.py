@@ -12,7 +12,7 @@ from gdbext.cli.answer_output import show, show_page
 from gdbext.cli.inputs.given_files import read_snapshot
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import FINDING, OK, UNTOLD, UsageError
-from gdbext.snapshot_builder.without_secrets import shareable
+from gdbext.scrubbing.shareable_snapshot import shareable
 
 
 def run(options: argparse.Namespace) -> int:

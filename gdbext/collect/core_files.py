@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.cores.core_copy import copy_core
 from gdbext.capture.cores.core_file import CoreFile
 from gdbext.capture.cores.core_objects import CoreObjects
-from gdbext.capture.locks import futexes, lock_context, lock_owners
+from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
 from gdbext.capture.nccl.pointer_search import Search, searched

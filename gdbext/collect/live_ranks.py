@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.capture.locks import futexes
+from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import python_arguments

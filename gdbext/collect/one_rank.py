@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.capture.locks import futexes
+from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.python.python_frames import Frozen, FrozenThread
 from gdbext.capture.python.runtime import Interpreter

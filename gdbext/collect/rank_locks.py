@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
-from gdbext.capture.locks import futexes, lock_context, lock_owners, process_locks
+from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in

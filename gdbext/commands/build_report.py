@@ -18,7 +18,6 @@ from gdbext.capture.symbols.mapped_libraries import MappedFile, libraries_with_c
 from gdbext.discovery.preflight_checks.attach_permission import hindrances
 from gdbext.discovery.preflight_checks.process_debug_settings import debug_checks, process_points
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.scrubbing import title_of
 from gdbext.knowledge.engines.all_build_ways import BUILDS, BUILT
 from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.knowledge.errors.checks import DEBUG_CHECKS, NEVER_SEARCHED
@@ -28,6 +27,7 @@ from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.digits import is_whole
 from gdbext.safe_open.kept_open_files import Opened, Shelf
+from gdbext.scrubbing.secrets_in_text import title_of
 from gdbext.witnesses import shared_memory
 from gdbext.witnesses.question import Asked, Question
 

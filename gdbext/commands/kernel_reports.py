@@ -10,8 +10,8 @@ from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.job import JobSnapshot
 from gdbext.parsers.cleaning import UNNAMED
-from gdbext.parsers.gpu_reports.report_owners import FileReport, given_to, ranks_of_names
-from gdbext.parsers.gpu_reports.report_stream import ReportStream, WriterReport
+from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream, WriterReport
 from gdbext.safe_open import files
 
 _PIECE = 1 << 20

@@ -19,7 +19,7 @@ from gdbext.model.look_origin import FromFile, Origin
 from gdbext.model.page import AskedBefore, Page, Sample, WithPage
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis, Wait
-from gdbext.snapshot_builder.without_secrets import shareable
+from gdbext.scrubbing.shareable_snapshot import shareable
 
 
 def with_page(session: Session, args: Namespace, answer: object, diagnosis: Diagnosis, subject: str) -> object:

@@ -9,7 +9,7 @@ from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.model.formatted import Formatted
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
-from gdbext.snapshot_builder.without_secrets import shareable
+from gdbext.scrubbing.shareable_snapshot import shareable
 
 
 def for_others(name: str, diagnosis: Diagnosis, origin: Optional[Origin] = None) -> Formatted:

@@ -41,7 +41,7 @@ class NearestAllocation:
 class GpuError:
     """One error, or equal ones of one process: they differ in thread, block, address and launch."""
 
-    kind: str  # of knowledge/errors/gpu_reports.py
+    kind: str  # of knowledge/errors/compute_sanitizer.py
     text: str  # its first line, as it is printed
     tool: str = ""  # "memcheck", ... where the report tells
     space: str = ""  # "global", "shared", "local"

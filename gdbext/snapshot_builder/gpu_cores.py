@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.wording import place
 from gdbext.analysis.waits.resident_kernels import collective_of, running, told
 from gdbext.capture.gpu_cores.gpu_core_state import read_state
-from gdbext.knowledge.errors.gpu_reports import GPU_CORE
+from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.errors import GdbextError
 from gdbext.model.gpu_core import GpuCoreListing, GpuCoreState, GpuException, ResidentKernel

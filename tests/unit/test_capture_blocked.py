@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.capture.locks.futexes import syscall_of
+from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.without_stop import sleeping_threads

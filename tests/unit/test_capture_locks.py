@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from gdbext.capture.locks.futexes import (
+from gdbext.capture.locks_in_memory.futexes import (
     AFTER,
     BEFORE,
     FutexCall,
@@ -16,8 +16,8 @@ from gdbext.capture.locks.futexes import (
     ids_at,
     thread_ids,
 )
-from gdbext.capture.locks.lock_context import SharedFiles, Surroundings, exists_beside, place_in, shared_in
-from gdbext.capture.locks.lock_owners import kind_by_frames, resolve, still
+from gdbext.capture.locks_in_memory.lock_context import SharedFiles, Surroundings, exists_beside, place_in, shared_in
+from gdbext.capture.locks_in_memory.lock_owners import kind_by_frames, resolve, still
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.job import RankSnapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.capture.locks.process_locks import Searched, with_owners
+from gdbext.capture.locks_in_memory.process_locks import Searched, with_owners
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.model.locks import LockWait

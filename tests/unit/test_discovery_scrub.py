@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdbext.discovery.proc.scrubbing import TITLE_LENGTH, scrub, scrub_text, title_of
+from gdbext.scrubbing.secrets_in_text import TITLE_LENGTH, scrub, scrub_text, title_of
 
 
 @pytest.mark.parametrize(

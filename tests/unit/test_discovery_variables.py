@@ -2,8 +2,8 @@
 
 import pytest
 
-from gdbext.discovery.proc.argument_words import option, rank_arguments, size
-from gdbext.discovery.proc.rank_variables import claims_of, number
+from gdbext.discovery.ranks.argument_words import option, rank_arguments, size
+from gdbext.discovery.ranks.rank_variables import claims_of, number
 from gdbext.knowledge.launch.launchers import VARIABLES
 
 

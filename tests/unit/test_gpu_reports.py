@@ -14,8 +14,8 @@ from gdbext.commands.page import page_of
 from gdbext.model.gpu_errors import SeenIn
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.parsers import parse_files
-from gdbext.parsers.gpu_reports.report_block import host_frame
-from gdbext.parsers.gpu_reports.report_stream import ReportStream
+from gdbext.parsers.compute_sanitizer.report_block import host_frame
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
 from gdbext.render import PLAIN, page_text, render
 from tests.gpu_reports import GENERATIONS, NEAREST, Fault, log, report, xml
 

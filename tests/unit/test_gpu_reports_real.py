@@ -7,7 +7,7 @@ import pytest
 
 from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.parsers import parse_files
-from gdbext.parsers.gpu_reports.report_stream import ReportStream
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
 
 FOLDER = Path(__file__).parents[1] / "data" / "gpu_reports"
 LABELS = json.loads((FOLDER / "labels.json").read_text())

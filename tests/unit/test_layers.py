@@ -13,11 +13,12 @@ import gdbext
 
 ROOT = Path(gdbext.__file__).parent
 KNOW = {"model", "knowledge"}
-READ = KNOW | {"discovery", "capture", "parsers", "witnesses", "analysis", "snapshot_builder"}
+READ = KNOW | {"scrubbing", "discovery", "capture", "parsers", "witnesses", "analysis", "snapshot_builder"}
 MAY_IMPORT = {
     "model": {"model"},
+    "scrubbing": {"model", "scrubbing"},
     "knowledge": KNOW,
-    "discovery": KNOW | {"discovery"},
+    "discovery": KNOW | {"scrubbing", "discovery"},
     "capture": KNOW | {"capture"},
     "parsers": KNOW | {"snapshot_builder", "parsers"},
     "witnesses": KNOW | {"witnesses"},

@@ -23,7 +23,7 @@ from gdbext.render import page_text
 from gdbext.render.html import rank_waits
 from gdbext.render.html.rank_matrix import matrix
 from gdbext.render.safe_text import is_live
-from gdbext.snapshot_builder.without_secrets import shareable
+from gdbext.scrubbing.shareable_snapshot import shareable
 from tests import page_samples
 from tests.bench.scale_child import job
 from tests.fuzz.making import Maker

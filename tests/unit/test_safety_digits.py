@@ -12,7 +12,7 @@ from gdbext.cli.pdb.inject import parse_place
 from gdbext.commands.argument_types import frame_count, number, positive, rank_number
 from gdbext.commands.chosen_ranks import parse_ranks
 from gdbext.discovery.proc.devices import _device
-from gdbext.discovery.proc.rank_variables import number as count_of
+from gdbext.discovery.ranks.rank_variables import number as count_of
 from gdbext.model.errors import UsageError
 from gdbext.model.text.digits import is_whole, whole
 from gdbext.rankpdb.identity import rank_of

@@ -24,7 +24,7 @@ EXCEPTIONS = {
         capture/without_stop/copying.py:_Look._tids capture/stop/ptrace.py:Tracees.seize_new
         capture/stop/ptrace.py:thread_state capture/stop/ptrace.py:_status
         capture/stop/ptrace.py:_blocked_registers capture/stop/copy_of_process.py:_Held.prepare
-        capture/stop/copy_of_process.py:read_proc capture/locks/lock_context.py:exists_beside
+        capture/stop/copy_of_process.py:read_proc capture/locks_in_memory/lock_context.py:exists_beside
         capture/stop/breakpoint_guard.py:opened capture/without_stop/kernel_threads.py:look
         capture/without_stop/kernel_threads.py:_text capture/stop/no_interruption.py:_own_threads
         capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/read_copies.py:_end_with

@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.verdict.wording import place, start, verb, who
-from gdbext.knowledge.errors.gpu_reports import GPU_CORE, KINDS
+from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE, KINDS
 from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
 from gdbext.model.gpu_errors import SANITIZER, DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
 from gdbext.model.job import JobSnapshot, RankSnapshot

@@ -11,7 +11,7 @@ from gdbext.analysis.verdict.job_view import JobView, Party, look
 from gdbext.analysis.verdict.wording import start, taken_in, where
 from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import circles
-from gdbext.analysis.waits.edges.holding import locks_alone
+from gdbext.analysis.waits.edges.lock_and_join_holders import locks_alone
 from gdbext.analysis.waits.prose import story, told
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER

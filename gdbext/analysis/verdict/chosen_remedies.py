@@ -10,7 +10,7 @@ from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import again
 from gdbext.knowledge.causes.remedies import REMEDIES
-from gdbext.knowledge.errors.gpu_reports import KINDS
+from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.verdict import Remedy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges import collective_waits, holding, whole_stacks
+from gdbext.analysis.waits.edges import collective_waits, lock_and_join_holders, whole_stacks
 from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER
 from gdbext.knowledge.frames.system.linux_kernel import GPU_ENDS, GPU_MODULE
 from gdbext.model.text.patterns import regex
@@ -23,7 +23,7 @@ def build(view: JobView) -> Drawing:
         drawing.process(process, "unread")
     _kernel(drawing)
     whole_stacks.before(drawing)
-    holding.draw(drawing)
+    lock_and_join_holders.draw(drawing)
     collective_waits.draw(drawing)
     whole_stacks.after(drawing)
     _inside_driver(drawing)

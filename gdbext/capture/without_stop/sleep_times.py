@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Mapping, Optional, Sequence, Tuple
 
-from gdbext.capture.locks.futexes import syscall_of
+from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.overlapping_pieces import Pieces
 from gdbext.capture.stop.copy_of_process import ProcessCopy

@@ -16,7 +16,7 @@ from typing import BinaryIO, Deque, Iterator, Optional, Tuple, Union
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import GdbextError
 from gdbext.parsers import text_lines
-from gdbext.parsers.gpu_reports.report_stream import ReportStream, has_reports
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream, has_reports
 
 STDIN = "standard input"
 HEAD, TAIL = text_lines.HEAD, text_lines.LIMIT - text_lines.HEAD - (2 << 20)

@@ -9,7 +9,7 @@ import subprocess
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.cli.sanitizer.installed_tool import SanitizerTool
-from gdbext.discovery.proc.rank_variables import claims_of
+from gdbext.discovery.ranks.rank_variables import claims_of
 from gdbext.knowledge.launch.sanitizer_options import FILTERS, IN_EACH_RANK, LAUNCHERS, OPTIONS, LauncherRow
 from gdbext.model.errors import GdbextError, UsageError
 

@@ -18,13 +18,13 @@ from gdbext.cli.sanitizer.sanitized_run import SanitizedRun, size_of
 from gdbext.cli.shell_options import parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.commands.kernel_reports import reports_of
-from gdbext.discovery.proc.rank_variables import claims_of
+from gdbext.discovery.ranks.rank_variables import claims_of
 from gdbext.knowledge.launch.sanitizer_options import DRIVER_LIBRARY, ERRORS_FOUND, SLOWER, STARTER
 from gdbext.knowledge.launch.start_settings import SANITIZER
 from gdbext.model.errors import FINDING, NOTHING, OK, UNTOLD, GdbextError, NothingFound, UsageError
 from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import counted
-from gdbext.parsers.gpu_reports.report_stream import WriterReport
+from gdbext.parsers.compute_sanitizer.report_stream import WriterReport
 
 _MOST_LOGS = 4096
 

@@ -16,11 +16,11 @@ from gdbext.cli import bundle
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.progress import Progress
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.scrubbing import scrub_text
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import WatchEvent
+from gdbext.scrubbing.secrets_in_text import scrub_text
 
 _BUNDLE = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+$")
 

@@ -7,10 +7,10 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.discovery.preflight_checks import permission_remedies
 from gdbext.discovery.proc.procfs import ProcFS, Stat
-from gdbext.discovery.proc.scrubbing import title_of
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import folded
+from gdbext.scrubbing.secrets_in_text import title_of
 
 SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7), linux/capability.h)."""

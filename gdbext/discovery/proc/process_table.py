@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.scrubbing import title_of
 from gdbext.model.missing import Missing
+from gdbext.scrubbing.secrets_in_text import title_of
 
 _TITLE_BYTES = 4096
 """Titles are matched by regular expressions: no longer than this."""

@@ -11,11 +11,11 @@ from gdbext.discovery.preflight_checks.attach_permission import survive
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.rank_variables import claims_of
 from gdbext.discovery.proc.sockets import linked
 from gdbext.discovery.ranks.grouping import CLAIMED, form_job, form_jobs
 from gdbext.discovery.ranks.listing import listing
 from gdbext.discovery.ranks.rank_processes import Census
+from gdbext.discovery.ranks.rank_variables import claims_of
 from gdbext.discovery.ranks.roles import RANK, ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.engines.all_profiles import PROFILES

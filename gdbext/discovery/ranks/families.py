@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence
 
 from gdbext.discovery.proc.process_table import ProcessTable
-from gdbext.discovery.proc.rank_variables import Claim
+from gdbext.discovery.ranks.rank_variables import Claim
 from gdbext.discovery.ranks.roles import RANK, Member
 
 LAUNCHER = "launcher"

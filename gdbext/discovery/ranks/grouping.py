@@ -8,10 +8,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import INIT, Entry
-from gdbext.discovery.proc.rank_variables import Claim
 from gdbext.discovery.ranks.families import HELPER, LAUNCHER
 from gdbext.discovery.ranks.numbering import Numbered, Sizes, absent, number
 from gdbext.discovery.ranks.rank_processes import Census
+from gdbext.discovery.ranks.rank_variables import Claim
 from gdbext.discovery.ranks.roles import RANK, Member
 from gdbext.discovery.ranks.workers import managers
 from gdbext.model.job import Job, RankProcess

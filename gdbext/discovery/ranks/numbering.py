@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from gdbext.discovery.proc import argument_words
+from gdbext.discovery.ranks import argument_words
 from gdbext.discovery.ranks.roles import Member
 from gdbext.knowledge.launch.launchers import HOST_COUNT_ARGUMENTS, LOCAL_SIZE_ARGUMENTS, WORLD_SIZE_ARGUMENTS
 from gdbext.knowledge.row_kinds import EngineProfile

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
-from gdbext.discovery.proc.argument_words import groups_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.rank_variables import Claim, claims_of
+from gdbext.discovery.ranks.argument_words import groups_of
+from gdbext.discovery.ranks.rank_variables import Claim, claims_of
 from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
 from gdbext.knowledge.row_kinds import EngineProfile, TitleRule

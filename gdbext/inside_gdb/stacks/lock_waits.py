@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.capture.cores.core_file import maps_of
-from gdbext.capture.locks import futexes, lock_context, lock_owners
+from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.maps import MemoryMap, read_maps
 from gdbext.discovery.proc.procfs import ProcFS

@@ -12,8 +12,8 @@ from gdbext.knowledge.log_lines import (
     device_faults,
     lock_files,
     missing_ranks,
-    other_evidence,
     own_deaths,
+    timeouts_and_warnings,
 )
 from gdbext.knowledge.log_lines.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
 from gdbext.knowledge.row_kinds import LogRule
@@ -27,7 +27,7 @@ LOG_RULES: Tuple[LogRule, ...] = (
     *communicator_setup.RULES,
     *lock_files.RULES,
     *own_deaths.RULES,
-    *other_evidence.RULES,
+    *timeouts_and_warnings.RULES,
 )
 
 TIMED_OUT = (

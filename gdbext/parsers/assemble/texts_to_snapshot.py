@@ -24,10 +24,10 @@ from gdbext.parsers.assemble.log_writers import Speakers
 from gdbext.parsers.assemble.text_limits import Tally
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean
+from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names, taken
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
+from gdbext.parsers.compute_sanitizer.xid_owners import with_xids
 from gdbext.parsers.formats import pyspy_json
-from gdbext.parsers.gpu_reports.report_owners import FileReport, given_to, ranks_of_names, taken
-from gdbext.parsers.gpu_reports.report_stream import ReportStream
-from gdbext.parsers.gpu_reports.xid_owners import with_xids
 
 _LAUNCHER_SAW = regex(LAUNCHER_SAW)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")

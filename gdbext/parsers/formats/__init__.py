@@ -1,6 +1,7 @@
 """Rows of all formats in the order in which they are tried: exact ones first, loose ones last."""
 
 from gdbext.parsers.formats import (
+    address_sanitizer,
     crashes,
     debuggers,
     gdb_mi,
@@ -8,7 +9,6 @@ from gdbext.parsers.formats import (
     logs,
     python_tools,
     runtimes,
-    sanitizers,
     system_tools,
     unknown_frames,
 )
@@ -16,7 +16,7 @@ from gdbext.parsers.formats.format_row import Grammar
 
 GRAMMAR = Grammar(
     (
-        *sanitizers.ROWS,
+        *address_sanitizer.ROWS,
         *crashes.ROWS,
         *gdb_mi.ROWS,
         *runtimes.ROWS,

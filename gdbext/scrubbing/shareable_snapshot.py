@@ -7,9 +7,9 @@ from collections.abc import Mapping as AbstractMapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Dict, Tuple, TypeVar
 
-from gdbext.discovery.proc.scrubbing import scrub_text
 from gdbext.model.stack import Placed
 from gdbext.model.text.digits import is_whole
+from gdbext.scrubbing.secrets_in_text import scrub_text
 
 Value = TypeVar("Value")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, Optional, Sequence, Tuple
 
-from gdbext.discovery.proc.rank_variables import number
+from gdbext.discovery.ranks.rank_variables import number
 from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
 from gdbext.model.text.patterns import regex
 

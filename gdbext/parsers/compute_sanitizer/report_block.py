@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Match, Optional, Sequence, Tuple
 
-from gdbext.knowledge.errors.gpu_reports import (
+from gdbext.knowledge.errors.compute_sanitizer import (
     ADDRESS,
     BY_THREAD,
     HAZARD_SIDE,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Iterator, List, Optional
 from xml.etree import ElementTree
 
-from gdbext.knowledge.errors.gpu_reports import TOOLS
+from gdbext.knowledge.errors.compute_sanitizer import TOOLS
 from gdbext.model.gpu_errors import DevicePlace, GpuError
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import whole
+from gdbext.parsers.compute_sanitizer.report_block import MOST_FRAMES, error_of
+from gdbext.parsers.compute_sanitizer.report_tally import ReportTally
 from gdbext.parsers.frame_lines import Place, named_frame
-from gdbext.parsers.gpu_reports.report_block import MOST_FRAMES, error_of
-from gdbext.parsers.gpu_reports.report_tally import ReportTally
 
 ROOT = "ComputeSanitizerOutput"
 _LONGEST = 4096

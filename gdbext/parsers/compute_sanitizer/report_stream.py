@@ -8,13 +8,13 @@ import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.errors.gpu_reports import BANNER, DETAIL, ENDS, NOT_PRINTED, SUMMARY, TROUBLE
+from gdbext.knowledge.errors.compute_sanitizer import BANNER, DETAIL, ENDS, NOT_PRINTED, SUMMARY, TROUBLE
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream, split_prefix
-from gdbext.parsers.gpu_reports.report_block import error_of, is_head, number
-from gdbext.parsers.gpu_reports.report_tally import ReportTally
-from gdbext.parsers.gpu_reports.report_xml import ROOT, XmlReport
+from gdbext.parsers.compute_sanitizer.report_block import error_of, is_head, number
+from gdbext.parsers.compute_sanitizer.report_tally import ReportTally
+from gdbext.parsers.compute_sanitizer.report_xml import ROOT, XmlReport
 from gdbext.parsers.text_lines import LONGEST_LINE
 
 MARK = "========="

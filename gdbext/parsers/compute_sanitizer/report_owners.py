@@ -10,8 +10,8 @@ from gdbext.model.gpu_errors import SANITIZER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream
-from gdbext.parsers.gpu_reports.report_stream import ReportStream, WriterReport, has_reports
-from gdbext.parsers.gpu_reports.report_tally import folded
+from gdbext.parsers.compute_sanitizer.report_stream import ReportStream, WriterReport, has_reports
+from gdbext.parsers.compute_sanitizer.report_tally import folded
 from gdbext.parsers.text_lines import lines
 
 _NAME = regex(SANITIZER_FILE)

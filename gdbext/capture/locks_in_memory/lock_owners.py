@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.capture.locks.futexes import FutexCall
-from gdbext.capture.locks.lock_context import Surroundings
+from gdbext.capture.locks_in_memory.futexes import FutexCall
+from gdbext.capture.locks_in_memory.lock_context import Surroundings
 from gdbext.knowledge.runtimes.glibc_locks import (
     BARRIER_ROUND,
     CONDVAR_FUTEXES,
