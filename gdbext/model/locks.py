@@ -52,6 +52,9 @@ class LockWait:
 UNOPENED = "a named pipe"
 """What stands for the file where a thread opens a named pipe to write, and nobody has opened it to read."""
 
+LISTENING = ", listening"
+"""How the name of a file ends where an event loop waits for whoever connects, and for nothing else from outside."""
+
 UNASKED = "an io_uring"
 """What stands for it where a thread waits for completions, and nobody has ever submitted a request."""
 

@@ -13,7 +13,7 @@ from gdbext.discovery.proc import open_files
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
-from gdbext.model.locks import UNASKED, UNOPENED
+from gdbext.model.locks import LISTENING, UNASKED, UNOPENED
 from gdbext.model.missing import Missing
 from tests.polling import wait_until
 
@@ -152,6 +152,23 @@ def test_a_wait_for_events_of_a_socket_that_listens(family, tmp_path):
         assert not waits_for(ProcFS(), os.getpid(), timed)
         for one in pair:
             one.close()
+
+
+def test_an_event_loop_that_waits_for_more_than_whoever_connects():
+    with closing(socket.create_server(("127.0.0.1", 0))) as server, closing(select.epoll()) as events:
+        pair, pipe = socket.socketpair(), os.pipe()
+        for one in (server, pair[0]):  # the pair is there to wake up the loop
+            events.register(one, select.EPOLLIN)
+        waits = {7: (EPOLL_WAIT, events.fileno(), 0, 1, 0xFFFFFFFF, 0, 0)}
+        assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [True]
+        events.register(pipe[0], select.EPOLLIN)
+        assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [False]
+        events.unregister(pair[0])
+        assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [False]
+        for one in pair:
+            one.close()
+        for descriptor in pipe:
+            os.close(descriptor)
 
 
 def test_what_is_no_pipe_and_no_socket():

@@ -13,10 +13,10 @@ from gdbext.analysis.progress.own_work import (
     has_code,
     other_ends,
     serves,
-    waits_for_result,
     waits_inside,
     works,
 )
+from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who

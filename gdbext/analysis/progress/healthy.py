@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import ran
-from gdbext.analysis.progress.own_work import waits_for_child, waits_for_result
+from gdbext.analysis.progress.own_work import waits_for_child
+from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
@@ -48,7 +49,8 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
 
 def _waits_for_loop(view: JobView, party: Party) -> bool:
     """Whether another thread waits for the result of what the idle one should do."""
-    return any(waits_for_result(one) for one in threads_of(view, party.index, lambda one: one.helper is None))
+    own = threads_of(view, party.index, lambda one: one.helper is None)
+    return any(map(waits_for_result, own)) or bool(unfinished_tasks(view, party.index))
 
 
 def _lacks_main(party: Party) -> bool:

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from gdbext.analysis.progress.pool_tasks import FED, starved, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_RESULTS, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
-_RESULTS = regex(POOL_RESULTS)
 _YIELDS = regex(YIELD)
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
-_FED = ("ipc-queue", "condvar-idle", "mutex")
-"""Waits that a thread of the same process may end."""
 
 
 def yields(one: Party) -> bool:
@@ -80,11 +78,6 @@ def result_lost(view: JobView) -> Optional[Candidate]:
     )
 
 
-def waits_for_result(party: Party) -> bool:
-    """Whether it is the parent of a pool that waits for what its workers do."""
-    return party.kind in _FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
-
-
 def cannot_tell(view: JobView) -> Optional[Candidate]:
     """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
     if not alone(view) or view.before:
@@ -102,6 +95,28 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
         confidence="low",
         summary=summary,
         evidence=evidence_of((), polls),
+        decided_by=longer_look(view),
+    )
+
+
+def tasks_wait(view: JobView) -> Optional[Candidate]:
+    """Nothing is known but that tasks of a pool wait for something of their program, beside an event loop."""
+    if not alone(view) or view.before or any(works(view, party) for party in view.parties):
+        return None
+    loops = [party for party in view.parties if party.judged.idle and unfinished_tasks(view, party.index)]
+    others = without(view.parties, loops)
+    if not loops or not all(serves(view, party) for party in others):
+        return None
+    tasks = unfinished_tasks(view, loops[0].index)
+    summary = (
+        f"It is not clear yet whether anything hangs: {who(tasks)} {verb(tasks, 'waits', 'wait')} inside of a task in "
+        f"{where(tasks[0])}; {who(loops)} {verb(loops, 'waits', 'wait')} for requests."
+    )
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=summary,
+        evidence=evidence_of((), [*tasks, *loops]),
         decided_by=longer_look(view),
     )
 
@@ -132,10 +147,12 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 
 
 def serves(view: JobView, party: Party) -> bool:
-    """Waits for requests, or for a thread of its own that does."""
+    """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
+    if unfinished_tasks(view, party.index):
+        return False
     if party.judged.idle or _listens(view, party):
         return not waits_for_child(view, party)
-    return party.kind in _FED and any(
+    return party.kind in FED and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
 
@@ -188,7 +205,7 @@ def works(view: JobView, party: Party) -> bool:
         joined = threads_of(view, party.index)
     if any(_is_active(one) or _got_lock(one) for one in joined):
         return True
-    return party.kind in _FED and any(_is_active(one) for one in _side_threads(view, party))
+    return party.kind in FED and any(_is_active(one) for one in _side_threads(view, party))
 
 
 def _got_lock(one: Party) -> bool:
@@ -232,7 +249,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    return party.kind in _FED and (
+    return party.kind in FED and (
         any(map(yields, _joined(view, party)))
         or any(in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party))
     )
@@ -258,5 +275,5 @@ def _is_active(one: Party) -> bool:
     return runs or (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
 
 
-LOST = (result_lost,)
-PATTERNS = (works_inside, followers_wait, cannot_tell)
+LOST = (result_lost, starved)
+PATTERNS = (works_inside, followers_wait, cannot_tell, tasks_wait)

@@ -90,8 +90,13 @@ def moves_about(view: JobView, party: Party) -> bool:
 
 def was_woken(thread: ThreadStack) -> bool:
     """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
+    return bool(thread.switches) and for_ever(thread)
+
+
+def for_ever(thread: ThreadStack) -> bool:
+    """Whether it waits in the kernel without a timeout."""
     call = thread.syscall
-    if not call or not thread.switches or call[0] not in UNTIMED:
+    if not call or call[0] not in UNTIMED:
         return False
     timeout = UNTIMED[call[0]]
     return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])

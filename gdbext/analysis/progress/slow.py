@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Optional, Pattern
 
 from gdbext.analysis.progress.between_looks import ran
+from gdbext.analysis.progress.running import longer_look
 from gdbext.analysis.stacks.thread_kind import BUSY, known
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.model.activity import Activity
@@ -61,6 +63,32 @@ def works_on(view: JobView) -> Optional[Candidate]:
         summary=summary,
         victims=tuple(others),
         evidence=(*shown, *evidence_of(busy[:3], others)),
+    )
+
+
+def builds_under_lock(view: JobView) -> Optional[Candidate]:
+    """Some provably work, and others ask for a lock that is a file again and again: it may be left behind, or may be of
+    those who work."""
+    if view.gone or view.unseen or view.snapshot.absent or view.of("fatal") or view.threads_as_ranks:
+        return None
+    tries = [party for party in view.parties if party.judged.rule in FILE_LOCKS]
+    doing = [one for one in map(_doing, without(view.parties, tries)) if one is not None]
+    busy = [one.party for one in doing]
+    others = without(without(view.parties, tries), busy)
+    if not tries or not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
+        return None
+    summary = (
+        f"It is not clear yet whether anything hangs: {who(tries)} {verb(tries, 'waits', 'wait')} in "
+        f"{where(tries[0])} for a lock that is a file, and {who(busy)} {verb(busy, 'works', 'work')}: "
+        f"{who(busy[:1])} {doing[0].what} ({doing[0].proof}). The lock may be theirs, or left behind."
+    )
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=summary,
+        victims=tuple(tries),
+        evidence=evidence_of(busy[:3], [*tries, *others]),
+        decided_by=longer_look(view),
     )
 
 
@@ -186,4 +214,4 @@ def _proof(party: Party, activity: Activity, row: SlowWork, on_stack: bool, chil
     return None
 
 
-PATTERNS = (works_on,)
+PATTERNS = (works_on, builds_under_lock)

@@ -4,7 +4,7 @@ them is for."""
 from __future__ import annotations
 
 import re
-from typing import Collection, Optional
+from typing import Collection, Dict, Optional
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.sockets import connections
@@ -15,16 +15,16 @@ _DATAGRAMS = re.compile(r"^\S+: \w+ \w+ \w+ 0002 01\s+(\d+) (\S.*)$", re.MULTILI
 _UNIX = re.compile(r"^\S+: \w+ \w+ 00010000 \w+ \w+\s+(\d+)", re.MULTILINE)  # __SO_ACCEPTCON (proc(5), net/unix)
 
 
-def listening(proc: ProcFS, pid: int, inodes: Collection[int]) -> Optional[str]:
-    """One of these sockets that listens, in words; None when none does."""
+def listening(proc: ProcFS, pid: int, inodes: Collection[int]) -> Dict[int, str]:
+    """Those of these sockets that listen, each in words."""
     if not inodes:
-        return None
-    for (local, remote), inode in connections(proc, pid).items():
-        if inode in inodes and remote in _NOBODY:
-            return f"tcp {local}"
+        return {}
+    ends = connections(proc, pid).items()
+    found = {inode: f"tcp {local}" for (local, remote), inode in ends if inode in inodes and remote in _NOBODY}
     table = proc.text(f"{pid}/net/unix")
-    found = () if isinstance(table, Missing) else _UNIX.findall(table)
-    return next((f"unix socket:[{inode}]" for inode in found if int(inode) in inodes), None)
+    named = () if isinstance(table, Missing) else _UNIX.findall(table)
+    found.update({int(inode): f"unix socket:[{inode}]" for inode in named if int(inode) in inodes})
+    return found
 
 
 def takes_datagrams(proc: ProcFS, pid: int, inode: int) -> Optional[str]:

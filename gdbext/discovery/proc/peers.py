@@ -6,6 +6,7 @@ Children and file locks, whose other end the kernel names itself, are in file_lo
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import struct
@@ -21,7 +22,7 @@ from gdbext.discovery.proc.sockets import connections
 from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
-from gdbext.model.locks import UNASKED, Peer
+from gdbext.model.locks import LISTENING, UNASKED, Peer
 from gdbext.model.missing import Maybe, Missing
 
 READS, WRITES = (
@@ -130,10 +131,12 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
     files = [file_of(proc, pid, one) for one in watched]
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
-    if open_to_all is not None:
+    if open_to_all:
+        rest = [file for file in files if file not in {f"socket:[{inode}]" for inode in open_to_all}]
+        alone = not rest or (len(rest) == 1 and _wakes_itself(proc, pid, rest[0]))
         return _Wait(
             tid,
-            f"{open_to_all}, listening",
+            f"{next(iter(open_to_all.values()))}{LISTENING}{'' if alone else ' and more'}",
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
     if len(watched) != 1:
@@ -143,6 +146,18 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None
     return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
+
+
+def _wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
+    """Whether it is there for the process to wake up its own loop: an eventfd, or both ends of a pair of sockets."""
+    if file.startswith("eventfd"):
+        return True
+    peer = _unix_peers().get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
+    try:
+        names = os.listdir(f"{proc.root}/{pid}/fd") if peer else []
+    except OSError:
+        return False
+    return any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in names[:MOST_FILES])
 
 
 # --- sockets ---

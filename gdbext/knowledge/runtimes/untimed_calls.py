@@ -55,6 +55,16 @@ BY_THREADS = {"zmq-python": "ZeroMQ", "os-zmq": "ZeroMQ"}
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 
+POOL_TASKS: Tuple[Tuple[str, str], ...] = (
+    (r"(_WorkItem\.)?run$", r"concurrent/futures/thread\.py$"),
+    (r"_process_worker$", r"concurrent/futures/process\.py$"),
+    (r"worker$", r"multiprocess(ing)?/pool\.py$"),
+)
+"""Functions of Python, with their files, that run a task of a pool; `asyncio.to_thread` ends there."""
+
+POOL_THREAD = (r"_worker$", r"concurrent/futures/thread\.py$")
+"""The function of a thread of an executor, and its file."""
+
 POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$"
 """Python functions in which the parent of a pool waits for what its workers do."""
 

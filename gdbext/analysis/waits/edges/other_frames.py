@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterator
 
-from gdbext.analysis.progress.own_work import waits_for_result
+from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.stacks.thread_kind import known
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS

@@ -136,5 +136,8 @@ RULES = (
     ),
 )
 
+EVENT_LOOP = "event loop"
+"""What threads are called in which an event loop of Python waits for events."""
+
 WAITS_FOR_WORK = ("python-queue", "python-wait", "python-mp-queue", "python-selector", "zmq-python")
 """Rules of waits of the standard library and of pyzmq that stand inside a thread without work."""

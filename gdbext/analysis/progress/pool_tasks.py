@@ -1,0 +1,103 @@
+"""Tasks of pools of Python that wait without a limit for what another task, a thread or a lock gives.
+
+Such a worker is not at rest: it has begun something. Where all threads of an executor do that, none is left for the
+tasks whose results they wait for.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Pattern, Sequence, Tuple
+
+from gdbext.analysis.progress.running import for_ever
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
+from gdbext.model.codes import Given
+from gdbext.model.locks import LISTENING
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+
+FED = ("ipc-queue", "condvar-idle", "mutex")
+"""Waits that a thread of the same process may end."""
+
+_RESULTS = regex(POOL_RESULTS)
+_TASKS = [(regex(function), regex(file)) for function, file in POOL_TASKS]
+_THREAD = tuple(map(regex, POOL_THREAD))
+_LOCKS = regex(r"(^|/)threading\.py$")
+
+
+def waits_for_result(party: Party) -> bool:
+    """Whether it is the parent of a pool that waits for what its workers do."""
+    return party.kind in FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
+
+
+def unfinished_tasks(view: JobView, index: int) -> List[Party]:
+    """Threads of a process that wait inside of a task: for a lock, a condition or a result, and without a limit."""
+    own = threads_of(view, index, lambda one: one.helper is None and not one.idle)
+    return [one for one in own if _waits_inside_of_task(one)]
+
+
+def starved(view: JobView) -> Optional[Candidate]:
+    """All threads of a process' executors wait inside of tasks for results, and its event loop for clients alone."""
+    if view.given is not Given.LIVE or not view.looked_twice:
+        return None
+    for index in range(len(view.processes)):
+        own = threads_of(view, index, lambda one: one.helper in (None, EVENT_LOOP))
+        workers = [one for one in own if any(_is(frame, *_THREAD) for frame in _calls(one))]
+        others = without(own, workers)
+        if len(workers) < 2 or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
+            continue
+        loops = [one for one in others if one.judged.idle or one.judged.helper]
+        if loops and all(_takes_clients_alone(one) for one in loops) and all(map(_stands, others)):
+            return _starved(workers, loops)
+    return None
+
+
+def _starved(workers: Sequence[Party], loops: Sequence[Party]) -> Candidate:
+    summary = (
+        f"{start(who(workers))} are all threads of its executors, and each waits inside of a task for a result, in "
+        f"{where(workers[0])}. No thread is left that could run another task; the event loop waits in "
+        f"{where(loops[0])} for clients alone. If a client's request may end these waits, the program is idle."
+    )
+    return Candidate(
+        cause="lock-order-deadlock",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(workers),
+        evidence=evidence_of(workers, loops),
+    )
+
+
+def _waits_inside_of_task(one: Party) -> bool:
+    """Who waits for its next order, in a queue or for an event, may do so for as long as it likes."""
+    thread = one.thread
+    if thread is None or thread.switches or not for_ever(thread):
+        return False
+    at = one.judged.frame or 0
+    outer = thread.calls[at + 1 :]
+    if not any(_is(frame, function, file) for frame in outer for function, file in _TASKS):
+        return False
+    if one.kind == "mutex" or waits_for_result(one):
+        return True
+    by = outer[0].file if outer else None
+    return one.judged.rule == "python-wait" and not _LOCKS.search(by or "")
+
+
+def _takes_clients_alone(loop: Party) -> bool:
+    files: Tuple[str, ...] = tuple(one.file for one in loop.process.peers if one.thread == loop.lwp)
+    return _stands(loop) and bool(files) and all(file.endswith(LISTENING) for file in files)
+
+
+def _stands(one: Party) -> bool:
+    """Whether it waits without a limit, and was not woken."""
+    return one.thread is not None and not one.thread.switches and for_ever(one.thread)
+
+
+def _is(frame: Frame, function: Pattern[str], file: Pattern[str]) -> bool:
+    return bool(function.match(frame.function or "") and file.search(frame.file or ""))
+
+
+def _calls(one: Party) -> Sequence[Frame]:
+    return one.thread.calls if one.thread is not None else ()
