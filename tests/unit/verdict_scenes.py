@@ -71,6 +71,9 @@ CALLBACK = (*WANTS_GIL, "hook@ext.so", "??@libcuda.so.1", "cuMemFree@libcuda.so.
 IN_HANDLER = ("__lll_lock_wait_private@libc.so.6", "malloc@libc.so.6", "_Znwm@libstdc++.so.6",
               "on_signal@engine main.cc:3", "<signal handler called>")  # fmt: skip
 JOIN = "join@/usr/lib/python3.11/threading.py:1112"
+EXITING = ("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27", "join@multiprocessing/process.py:149",
+           "_exit_function@multiprocessing/util.py:357", "Py_FinalizeEx@python3")  # fmt: skip
+SLEEPS = ("clock_nanosleep@libc.so.6", "time_sleep@python3", "serve@engine.py:3", *ENTRY)
 JOINS_IN = ("pthread_join@libc.so.6", "std::thread::join@libstdc++.so.6")
 LOADING = ("pthread_mutex_lock@libc.so.6", "dl_iterate_phdr@libc.so.6")
 NCCL_LAUNCH = (*DRIVER, "cudaLaunchKernel@libcudart.so.12", "ncclLaunchKernel@libnccl.so.2", "ncclGroupEnd@libnccl.so")
@@ -161,8 +164,8 @@ def at(number, *peers, others=(), call=READS):
     return rank(number, thread(1, *call), *others, peers=peers, pid=1000 + number)
 
 
-def pipe(*processes, states=(), names=(), lwp=1):
-    return Peer(lwp, "pipe:[7]", processes, states or ("S",) * len(processes), names or ("",) * len(processes))
+def pipe(*processes, states=(), names=(), lwp=1, file="pipe:[7]"):
+    return Peer(lwp, file, processes, states or ("S",) * len(processes), names or ("",) * len(processes))
 
 
 def in_loop(number):
@@ -533,6 +536,18 @@ SCENES = {
     "a pipe that nobody else has": lambda: job(at(0, pipe(1000)), reducing(1)),
     "a pipe that nobody has": lambda: job(at(0, pipe()), reducing(1)),
     "a pipe that nobody else has, beside another thread": lambda: job(at(0, pipe(1000), others=(thread(2, *READS),))),
+    "the end of a process whose child reads what nobody writes": lambda: job(
+        at(0, pipe(1001, file="pid 1001"), call=EXITING), at(1, pipe(1001))
+    ),
+    "the end of a process whose child reads what it does not write": lambda: job(
+        at(0, pipe(1001, file="pid 1001"), call=EXITING), at(1, pipe(1000))
+    ),
+    "a child that reads what nobody writes": lambda: job(
+        at(0, pipe(1001, file="pid 1001"), call=(*EXITING[:3], *ENTRY)), at(1, pipe(1001))
+    ),
+    "the end of a process whose child sleeps": lambda: job(
+        at(0, pipe(1001, file="pid 1001"), call=EXITING), rank(1, thread(1, *SLEEPS), pid=1001)
+    ),
     "a pipe of two programs": lambda: job(
         at(0, pipe(1000, 880, 881, states=("S", "T", "S"), names=("", "feeder", ""))), reducing(1)
     ),

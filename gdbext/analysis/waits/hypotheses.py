@@ -162,6 +162,8 @@ class Finder:
                 continue
             if (row.ends and nodes[0].kind not in row.ends) or (row.states and nodes[0].state not in row.states):
                 continue
+            if row.through and not any(edge.kind in row.through for edge in ways.values()):
+                continue
             if (row.everybody and not everybody) or (row.peers and not others):
                 continue
             return row
@@ -169,8 +171,10 @@ class Finder:
 
     def _end(self, row: CauseRow, end: _End) -> Hypothesis:
         nearest = self._nearest(end.nodes)
+        if row.through:
+            nearest = [edge.source for edge in end.ways.values() if edge.kind in row.through]
         blamed = nearest if row.blames else [one for one in end.nodes if one.kind == "rank"]
-        victim = self._victim(end.ways, blamed)
+        victim = blamed[0].id if row.through else self._victim(end.ways, blamed)
         chain = _way(end.ways, victim, {one.id for one in end.nodes})
         weighed = _up_to(chain, {one.process for one in blamed}) if row.resources else chain
         weighed = (*weighed, *self._own(row, end, blamed))

@@ -24,6 +24,7 @@ class CauseRow:
     via: Tuple[str, ...] = ()
     ends: Tuple[str, ...] = ()  # kinds of nodes
     states: Tuple[str, ...] = ()
+    through: Tuple[str, ...] = ()  # kinds of edges, one of which is on the way: who waits there is to blame
     most: str = "high"  # confidence that it has at most
     everybody: bool = False  # only where all ranks that were judged end there
     peers: bool = False  # only where others than the culprits wait for it
@@ -78,6 +79,15 @@ CAUSES: Tuple[CauseRow, ...] = (
         "pthread_join(3)",
         circle=True,
         resources=("thread",),
+    ),
+    CauseRow(
+        "exit-circle",
+        "destructor-or-teardown",
+        "{Circle}: {story}. One of them is exiting. {Circle_end}",
+        "CPython multiprocessing/util.py _exit_function, atexit(3)",
+        circle=True,
+        resources=("peer",),
+        via=("ends",),
     ),
     CauseRow(
         "messages",
@@ -249,6 +259,17 @@ CAUSES: Tuple[CauseRow, ...] = (
         via=("unasked",),
         ends=("process",),
         states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
+        "exit-nobody",
+        "destructor-or-teardown",
+        "{Culprits} {are} exiting and {wait_c} in {where} for another process, which cannot end: {victims} {wait} in "
+        "{what_where}, and {gone}.",
+        "CPython multiprocessing/util.py _exit_function, atexit(3)",
+        ends=("process",),
+        states=("dead",),
+        through=("ends",),
         most="medium",
     ),
     CauseRow(

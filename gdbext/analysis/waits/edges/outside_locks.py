@@ -8,6 +8,7 @@ from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
+from gdbext.analysis.waits.edges.other_frames import is_exiting
 from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided
 from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
 from gdbext.knowledge.labels import OWN_SLEEPS
@@ -77,7 +78,11 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         else:
             named = bool(call) and peer.child is not None
             node = drawing.resource("peer", f"{process.index}:{peer.file}", label, sentence=named)
-        drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
+        if peer.child is not None and is_exiting(party):
+            drawing.clear(source)
+            drawing.join(source, node, "ends", "proven", drawing.fact(party), ANY)
+        else:
+            drawing.replace(source, node, party.kind, "proven", drawing.fact(party), ALL if peer.lock else ANY)
         if drawing.waits(node):
             continue
         if hub is not None:
