@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Dict, Mapping, Sequence, Tuple
+from typing import Dict, Iterator, Mapping, Sequence, Tuple
 
 from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
@@ -11,8 +12,10 @@ from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
+from gdbext.discovery.proc.lock_files import tried_lock
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.knowledge.runtimes.lock_files import LOCK_FILE, LOCK_FILES
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
@@ -43,7 +46,23 @@ class Neighbours:
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""
-        return waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks), asleep_in)
+        found = waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks), asleep_in)
+        return (*found, *self._lock_files(rank.pid, stacks))
+
+    def _lock_files(self, pid: int, stacks: Sequence[ThreadStack]) -> Iterator[Peer]:
+        """Of threads that sleep between two tries."""
+        for stack in stacks:
+            path = next((frame.captures[LOCK_FILE] for frame in stack.calls if LOCK_FILE in frame.captures), None)
+            if stack.lwp and stack.sleeps is not None and isinstance(path, str):
+                peer = tried_lock(self.proc, pid, stack.lwp, path, _is_the_lock(stack))
+                if peer is not None:
+                    yield peer
+
+
+def _is_the_lock(stack: ThreadStack) -> bool:
+    """Whether the file itself is the lock, by the function that waits for it."""
+    frame = next(frame for frame in stack.calls if LOCK_FILE in frame.captures)
+    return any(row.exists and re.search(row.file, frame.file or "") for row in LOCK_FILES)
 
 
 def _searched(rank: LiveRank) -> process_locks.Searched:

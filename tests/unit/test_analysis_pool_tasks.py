@@ -1,11 +1,8 @@
-"""Tasks of pools that wait inside: the process is not at rest, and a pool whose tasks all wait for results is starved;
-lock files beside a rank that works."""
-
-from dataclasses import replace
+"""Tasks of pools that wait inside: the process is not at rest, and a pool whose tasks all wait for results is
+starved."""
 
 import pytest
 
-from gdbext.model.activity import Activity, Child
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, Peer
 from gdbext.model.missing import Missing
@@ -70,29 +67,3 @@ def test_a_task_that_waits_inside_of_its_program_leaves_open_whether_the_server_
 )
 def test_a_server_whose_tasks_wait_for_orders_is_idle(worker):
     assert server(worker, worker).cause == "not-a-hang"
-
-
-TRIES = ("clock_nanosleep@libc.so.6", "FileBaton.wait@torch/utils/file_baton.py:50", "build@engine.py:8", *MAIN)
-COMPILES = ("wait4@libc.so.6", "Popen._try_wait@subprocess.py:2004", "Popen.wait@subprocess.py:1264", *MAIN)
-
-
-def ranks(used, third=TRIES):
-    compiler = replace(process(0, stack(*COMPILES, syscall=(61, 9, 0, 0, 0, 0, 0), switches=0, state="S")))
-    compiler = replace(compiler, activity=Activity(2.0, children=(Child("cc1plus", 9, used),)))
-    waiting = [
-        process(number, stack(*frames, sleeps=0.1, switches=20, state="S"), activity=Activity(2.0))
-        for number, frames in ((1, TRIES), (2, third))
-    ]
-    return verdict(compiler, *waiting)
-
-
-def test_ranks_that_ask_for_a_lock_file_while_another_one_compiles_are_no_finding():
-    found = ranks(0.9)
-    assert (found.cause, found.finding, bool(found.decided_by)) == (*NOT_YET, True)
-    assert "waits for a compiler (child process cc1plus used 90% of a core)" in found.summary
-
-
-def test_a_compiler_that_does_nothing_proves_nothing():
-    found = ranks(0.0)
-    assert "a compiler" not in found.summary
-    assert found.cause != "not-a-hang"

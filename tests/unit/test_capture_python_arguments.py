@@ -67,3 +67,13 @@ def test_a_frame_that_is_another_one_by_then():
         assert (
             said(target.pid, lambda address, size: bytes(size) if size in range(60, 80) else read(address, size)) == []
         )
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_the_names_of_files_that_are_locks(version):
+    with PythonTarget("python_lock_files.py", python=PYTHONS[version]) as target:
+        found = said(target.pid, ProcessMemory(target.pid).read)
+    assert found == [
+        ("_poll_until_acquired", {"lock_file": "/cache/model.lock"}),
+        ("wait", {"lock_file": "/cache/build/lock"}),
+    ]

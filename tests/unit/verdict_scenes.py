@@ -557,6 +557,7 @@ SCENES = {
     "a ring without requests": lambda: job(at(0, replace(pipe(), file=UNASKED), call=("syscall@libc.so.6", *ENTRY))),
     "a named pipe that nobody reads": lambda: job(at(0, replace(pipe(), file=UNOPENED), call=OPENS), reducing(1)),
     "a lock that a stranger holds": lambda: job(replace(at(0), peers=(replace(pipe(880), file="/a.lock", lock=True),))),
+    "a lock file that nobody has": lambda: job(at(0, replace(pipe(), file="/lock", lock=True)), reducing(1)),
     "a pipe that cannot be read": lambda: job(
         replace(at(0), peers=(Peer(1, "pipe:[7]", Missing("not allowed")), pipe(880))), reducing(1)
     ),

@@ -33,6 +33,12 @@ def waits_for_result(party: Party) -> bool:
     return party.kind in FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
 
 
+def inside_task(one: Party) -> bool:
+    """Whether what it is in was called by a pool."""
+    outer = _calls(one)[(one.judged.frame or 0) + 1 :]
+    return any(_is(frame, function, file) for frame in outer for function, file in _TASKS)
+
+
 def unfinished_tasks(view: JobView, index: int) -> List[Party]:
     """Threads of a process that wait inside of a task: for a lock, a condition or a result, and without a limit."""
     own = threads_of(view, index, lambda one: one.helper is None and not one.idle)
@@ -75,9 +81,8 @@ def _waits_inside_of_task(one: Party) -> bool:
     thread = one.thread
     if thread is None or thread.switches or not for_ever(thread):
         return False
-    at = one.judged.frame or 0
-    outer = thread.calls[at + 1 :]
-    if not any(_is(frame, function, file) for frame in outer for function, file in _TASKS):
+    outer = thread.calls[(one.judged.frame or 0) + 1 :]
+    if not inside_task(one):
         return False
     if one.kind == "mutex" or waits_for_result(one):
         return True

@@ -16,6 +16,7 @@ from gdbext.analysis.verdict.wording import start, verb, what, where, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
 
 _MOST_PIDS = 16
@@ -105,9 +106,20 @@ def for_ever(thread: ThreadStack) -> bool:
 def is_alive(party: Party) -> bool:
     """It runs, or sleeps for a moment only, or waits for a worker of its own that does, or for what comes piece by
     piece."""
+    if asks_for_file(party):
+        return False
     ends = party.thread.sleeps if party.thread is not None else None
     naps = (ends is not None and ends <= SPINNING_AFTER) or naps_in_worker(party)
     return naps or may_progress(party) or (party.thread is not None and was_woken(party.thread))
+
+
+def asks_for_file(party: Party) -> bool:
+    """Whether it only wakes up to ask for a lock that is a file, of which it is known who has it."""
+    thread = party.thread
+    if thread is None or thread.sleeps is None:
+        return False
+    own = (one for one in party.process.peers if one.thread == party.lwp and one.lock)
+    return any(not isinstance(one.processes, Missing) for one in own)
 
 
 def naps_in_worker(party: Party) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Optional, Pattern
+from typing import Collection, Optional, Pattern
 
 from gdbext.analysis.progress.between_looks import ran
 from gdbext.analysis.progress.running import longer_look
@@ -16,6 +16,7 @@ from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.model.activity import Activity
+from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
@@ -45,7 +46,9 @@ def works_on(view: JobView) -> Optional[Candidate]:
     busy = [one.party for one in doing]
     indexes = {party.index for party in busy}
     others = [party for party in view.parties if party.index not in indexes]
-    if not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
+    pids = {party.process.pid for party in busy}
+    waiting = [party for party in others if not has_its_lock(party, pids)]
+    if not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in waiting):
         return None
     first = doing[0]
     same = len({one.what for one in doing}) == 1
@@ -64,6 +67,12 @@ def works_on(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=(*shown, *evidence_of(busy[:3], others)),
     )
+
+
+def has_its_lock(party: Party, pids: Collection[Optional[int]]) -> bool:
+    """Whether one of these processes has the lock that is a file, which the party asks for again and again."""
+    own = [one.processes for one in party.process.peers if one.thread == party.lwp and one.lock]
+    return any(not isinstance(one, Missing) and bool(one) and set(one) <= set(pids) for one in own)
 
 
 def builds_under_lock(view: JobView) -> Optional[Candidate]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.python.attributes import Attributes
 from gdbext.capture.python.containers import Containers
 from gdbext.capture.python.local_variables import Locals
 from gdbext.capture.python.python_frames import Frozen, Pages
@@ -17,6 +18,7 @@ from gdbext.knowledge.engines.torch.groups import GROUP, NAMES_OF_GROUPS, RANKS,
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.runtimes.cpython import LOCALS
 from gdbext.knowledge.runtimes.cpython_objects import OBJECTS, ObjectsRow
+from gdbext.knowledge.runtimes.lock_files import LOCK_FILE, LOCK_FILES, LockFileRow
 from gdbext.model.stack import Captured, Frame
 
 _RULES = tuple(
@@ -24,6 +26,7 @@ _RULES = tuple(
     for rule in RULES
     if rule.captures and rule.language == "python"
 )
+_FILES = tuple((row, re.compile(row.function), re.compile(row.file)) for row in LOCK_FILES)
 _WORD = struct.Struct("<Q")
 
 
@@ -32,6 +35,12 @@ def wanted(frame: Frame) -> Tuple[str, ...]:
     function, file = frame.function or "", frame.file or ""
     names = (names for call, home, names in _RULES if call.match(function) and home.search(file))
     return tuple(dict.fromkeys(name for some in names for name in some))
+
+
+def _lock_files(frame: Frame) -> Sequence[LockFileRow]:
+    """Rows of a function that waits for a lock which is a file."""
+    name = (frame.function or "").rpartition(".")[2]
+    return [row for row, call, home in _FILES if call.fullmatch(name) and home.search(frame.file or "")]
 
 
 def reader(frozen: Frozen, read: Read) -> Callable[[Frame, int, bytes], Mapping[str, Captured]]:
@@ -50,8 +59,8 @@ class _Arguments:
         self._groups: Dict[int, Tuple[Dict[int, int], Dict[int, int]]] = {}
 
     def of(self, frame: Frame, address: int, data: bytes) -> Mapping[str, Captured]:
-        names = wanted(frame)
-        if not names or self._read(address, len(data)) != data:
+        names, files = wanted(frame), _lock_files(frame)
+        if not (names or files) or self._read(address, len(data)) != data:
             return {}
         found: Dict[str, Captured] = {}
         bound = {one.name: one.address for one in self._variables.of_frame(address, data)}
@@ -62,7 +71,17 @@ class _Arguments:
                 value = self._objects.value(bound[name])
                 if value is not None:
                     found[name] = value
+        for row in files:
+            path = self._path(bound.get(row.local, 0), row.attribute)
+            if path:
+                found[LOCK_FILE] = path
         return found if self._read(address, len(data)) == data else {}
+
+    def _path(self, address: int, attribute: str) -> Optional[str]:
+        if address and attribute:
+            held = Attributes(self._objects).attribute(address, attribute)
+            address = held if isinstance(held, int) else 0
+        return self._objects.text(address) if address else None
 
     def _group(self, group: int, frame: bytes) -> Iterator[Tuple[str, Captured]]:
         """The name and the ranks of a ProcessGroup; None is the group that was made first."""

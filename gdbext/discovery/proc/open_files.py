@@ -58,7 +58,7 @@ def holders(proc: ProcFS, files: Set[str]) -> Tuple[Dict[str, List[Holder]], boo
         if file in files:
             found.setdefault(file, []).append((pid, _access(proc, pid, name)))
 
-    return found, _each(proc, look)
+    return found, each_descriptor(proc, look)
 
 
 def holders_of_lock(
@@ -78,10 +78,10 @@ def holders_of_lock(
         ):
             found.append(pid)
 
-    return found, _each(proc, look)
+    return found, each_descriptor(proc, look)
 
 
-def _each(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
+def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
     """Every descriptor of every process; whether all could be looked into in time."""
     until = time.thread_time() + SECONDS
     whole = True

@@ -241,6 +241,17 @@ CAUSES: Tuple[CauseRow, ...] = (
         blames=False,
     ),
     CauseRow(
+        "lock-left",
+        "other",
+        "{Culprits} {wait_c} in {where} for a lock that is a file, and {gone}: it was left behind, or its owner is in "
+        "another container or on another host. {Victims_wait}",
+        "torch/utils/file_baton.py",
+        via=("left behind",),
+        ends=("process",),
+        states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
         "unopened",
         "other",
         "{Culprits} {open} a named pipe to write, in {where}, and {gone}. The call waits until one does. "

@@ -68,6 +68,7 @@ LINKS = {
     "left": "waits as well, and no other thread is left",
     "ends": "is being ended, and something in it does not end",
     "file lock": "is locked, by another process or by one that left it behind",
+    "left behind": "has no owner any more: it was left behind, or its owner is in another container or on another host",
     "exit": "frees it while the process exits",
     "said": "is named by a log line, a witness or a counter",
 }

@@ -21,6 +21,7 @@ from gdbext.model.waits import ALL, ANY, Node
 _PLAIN = regex(PLAIN_NAME)
 _OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
 """Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
+LEFT_BEHIND = "no process that can be seen has the file open"
 _NOBODY = {
     UNOPENED: ("unopened", "no process has opened it to read"),
     UNASKED: ("unasked", "no request was ever submitted to it"),
@@ -97,6 +98,8 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
     if peer.file in _NOBODY:
         link, said = _NOBODY[peer.file]
         drawing.join(node, drawing.resource("process", node.id, said, "dead"), link, "proven", needs=ANY)
+    elif not pids and peer.lock and not isinstance(peer.processes, Missing):
+        drawing.join(node, drawing.resource("process", node.id, LEFT_BEHIND, "dead"), "left behind", "proven")
     elif not others and not peer.lock:
         alone = len(process.threads) == 1  # another thread may be the writer
         name = "no other process has it open" if pids else "no process has it open"

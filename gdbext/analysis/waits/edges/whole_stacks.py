@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List
 
+from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
+from gdbext.analysis.progress.slow import has_its_lock
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import by_frames
@@ -20,6 +22,7 @@ def before(drawing: Drawing) -> None:
 def after(drawing: Drawing) -> None:
     """Those that stand beside them."""
     _forked(drawing)
+    _pools(drawing)
     _local_barriers(drawing)
     _threads_apart(drawing)
     by_frames.lock_files(drawing)
@@ -64,6 +67,21 @@ def _forked(drawing: Drawing) -> None:
             drawing.clear(rank)
             alone = drawing.view.given is Given.LIVE and len(party.process.threads) == 1
             drawing.join(rank, gone, "forked", "inferred" if alone else "assumed", drawing.fact(party))
+
+
+def _pools(drawing: Drawing) -> None:
+    """Who waits for the result of a task, and has the lock that is a file, which a task of a pool asks for."""
+    for party in drawing.view.parties:
+        asking = [one for one in drawing.view.parties if one != party and has_its_lock(one, {party.process.pid})]
+        tasks = [one for one in asking if inside_task(one) and one.process.title == party.process.title]
+        if not tasks or not waits_for_result(party) or (party.thread is not None and party.thread.switches):
+            continue
+        rank = drawing.rank(party)
+        queue = drawing.resource("queue", rank.id, "the result of a task")
+        drawing.clear(rank)
+        drawing.join(rank, queue, party.kind, "inferred", drawing.fact(party))
+        for one in tasks:
+            drawing.join(queue, drawing.rank(one), "other end", "inferred")
 
 
 def _local_barriers(drawing: Drawing) -> None:

@@ -1,0 +1,34 @@
+"""Locks that are files and are tried again and again: where a waiting function of Python keeps the name of its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+LOCK_FILE = "lock_file"
+"""What a captured name of such a file is called."""
+
+
+@dataclass(frozen=True)
+class LockFileRow:
+    """`function` is matched in full against the last part of a function's name, `file` searched in its file; `local` is
+    a variable there, `attribute` one of its own. `exists`: it is locked while the file is there, and whoever made it
+    keeps it open."""
+
+    function: str
+    file: str
+    local: str
+    source: str
+    attribute: str = ""
+    exists: bool = False
+
+
+LOCK_FILES: Tuple[LockFileRow, ...] = (
+    LockFileRow(
+        "wait", r"torch/utils/file_baton\.py$", "self", "torch/utils/file_baton.py", "lock_file_path", exists=True
+    ),
+    LockFileRow(
+        "acquire|_poll_until_acquired", r"(^|/)filelock(/_api)?\.py$", "lock_filename", "filelock BaseFileLock.acquire"
+    ),
+)
+"""A new library is a row."""
