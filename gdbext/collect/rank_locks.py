@@ -12,10 +12,10 @@ from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
-from gdbext.discovery.proc.lock_files import tried_lock
+from gdbext.discovery.proc.file_locks import tried_lock
 from gdbext.discovery.proc.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.knowledge.runtimes.lock_files import LOCK_FILE, LOCK_FILES
+from gdbext.knowledge.runtimes.tried_locks import LOCK_FILE, LOCK_FILES
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing

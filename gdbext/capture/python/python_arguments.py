@@ -18,7 +18,7 @@ from gdbext.knowledge.engines.torch.groups import GROUP, NAMES_OF_GROUPS, RANKS,
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.runtimes.cpython import LOCALS
 from gdbext.knowledge.runtimes.cpython_objects import OBJECTS, ObjectsRow
-from gdbext.knowledge.runtimes.lock_files import LOCK_FILE, LOCK_FILES, LockFileRow
+from gdbext.knowledge.runtimes.tried_locks import LOCK_FILE, LOCK_FILES, LockFileRow
 from gdbext.model.stack import Captured, Frame
 
 _RULES = tuple(

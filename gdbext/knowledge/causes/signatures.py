@@ -164,6 +164,13 @@ SIGNATURES: Tuple[Signature, ...] = (
         ("locks",),
     ),
     Signature(
+        "lock-order-deadlock",
+        "all threads of an executor wait inside of tasks for results, and the event loop waits for clients alone",
+        "the tasks whose results they wait for are in the queue of the same executor",
+        "CPython concurrent.futures documentation, ThreadPoolExecutor: deadlocks",
+        ("starved",),
+    ),
+    Signature(
         "fork-after-cuda",
         "a thread waits for a lock, and memory names a thread of the parent process as the owner",
         "a thread held the lock at the fork; the child has a copy of the locked lock, but not that thread",
@@ -184,6 +191,14 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the teardown waits for a kernel or a helper thread, and that waits for a peer",
         "NVIDIA/nccl#829, #1013, #1777",
         ("teardown", "teardown-alone", "ending"),
+    ),
+    Signature(
+        "destructor-or-teardown",
+        "a process that exits waits for the end of a child, which waits for the process or for what nobody writes",
+        "the program ends before it has told its worker to end; Python joins such processes before it throws variables "
+        "away",
+        "CPython multiprocessing/util.py _exit_function",
+        ("exit-circle", "exit-nobody"),
     ),
     Signature(
         "shm-too-small",
@@ -232,6 +247,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "result_lost",
             "held_up",
             "lock-file",
+            "lock-left",
         ),
     ),
     Signature(
@@ -240,7 +256,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the stack of a waiting rank does not show what the GPU runs: a spinning kernel (90-100 % utilisation at low "
         "power; a custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
         "home-ops#13342; vllm-project/vllm#8410; NVIDIA/nccl#1730",
-        ("cannot_tell",),
+        ("cannot_tell", "tasks_wait"),
     ),
     *LATE_SIGNATURES,
 )
