@@ -32,6 +32,7 @@ _PREFIXES = tuple(
         r" (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
         r"[A-Za-z][a-z]{2}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})? [\w.-]{1,80} kernel: ?",  # journal, of the kernel
         r"\[[\w./-]{1,80}\.(?:py|cc|cpp|cu|go|rs):\d{1,6}(?::\w{1,60})?\] ",  # a logger's place: no host and its pid
+        r"[\w.-]{1,100}\.(?:out|err|log):(?=\[[\w.-]{1,80}:\d{1,9}\] |mpirun noticed )",  # grep in the logs of a job
         r"\[(?P<source>[\w.-]{1,80}):(?P<pid>\d{1,9})\] ",  # Open MPI
         r"\[(?P<source>[\w.-]{1,80}):mpi_rank_(?P<rank>\d{1,6})\]\[\w{1,40}\][ ]?",  # MVAPICH
         r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \[[^\]\s]{1,80}\][ ]?",  # vLLM

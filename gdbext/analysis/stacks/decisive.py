@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.thread_kind import group_of
+from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
@@ -55,7 +56,8 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
     best: Optional[Tuple[int, int, int, int]] = None
     parts = _parts(process)
     others = _FOR_ANOTHER if process.given is not Given.TEXT else {**_FOR_ANOTHER, **_JOINS}
-    mains = {position for position, thread in enumerate(process.threads) if is_main(process, thread)}
+    named = {at for at, one in enumerate(process.threads) if _is_named(one) and group_of(judged[at]) == "fatal"}
+    mains = named or {position for position, thread in enumerate(process.threads) if is_main(process, thread)}
     for judgement, positions in grouped(judged):
         for main in (True, False):
             says = [one for one in positions if (one in mains) == main and _says(process, one, judgement)]
@@ -64,6 +66,11 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
                 key = (_weight(judgement, main, others), int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
     return None if best is None or _may_be_another(process, judged, best[0], bool(best[2])) else -best[3]
+
+
+def _is_named(thread: ThreadStack) -> bool:
+    """Whether CPython's fatal error names this thread as the one that died: nobody else is the one, whatever it ran."""
+    return any(problem.startswith(FATAL_ERROR) for problem in thread.problems)
 
 
 def _says(process: RankSnapshot, position: int, judged: ThreadJudgement) -> bool:

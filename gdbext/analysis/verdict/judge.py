@@ -11,7 +11,7 @@ from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.decisive import decisive
-from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log
+from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log, kind_said
 from gdbext.analysis.verdict import causes_in_logs as told
 from gdbext.analysis.verdict import unread_ranks
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
@@ -25,6 +25,8 @@ from gdbext.analysis.verdict.wording import alone, in_places, start, verb, where
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.considered_hypotheses import Regrade
@@ -132,6 +134,9 @@ def judge_process(
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
         return ProcessJudgement(process.index, Wait(kind=kind), judged)
     one = judged[best]
+    died = _died_unseen(process, judged)
+    if died:
+        return ProcessJudgement(process.index, Wait(kind=died), judged)
     wait = Wait(
         kind=one.kind,
         thread=process.threads[best].id,
@@ -141,6 +146,14 @@ def judge_process(
         op_count=_operation_counts(one),
     )
     return ProcessJudgement(process.index, wait, judged, idle=one.idle)
+
+
+def _died_unseen(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[str]:
+    """Of what a process died whose threads CPython then printed, where the one that died is not among them."""
+    words = [text for text in process.said if text.startswith(FATAL_ERROR)]
+    if process.source != "text:faulthandler" or not words:
+        return None
+    return None if any(WAIT_GROUPS[one.kind] == "fatal" for one in judged) else kind_said(words)
 
 
 def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:

@@ -150,6 +150,15 @@ RULES: Tuple[LogRule, ...] = (
         wait=_DEAD,
     ),
     LogRule(
+        "loader-worker-failed",
+        r"DataLoader worker \(pid \d{1,9}\) is killed by signal: (?:Aborted|Segmentation|Illegal|Floating)",
+        "a loader process died of a fault in the code that it ran",
+        "torch/utils/data/_utils/signal_handling.py; torch DataLoader.cpp",
+        "other",
+        wait=_DEAD,
+        own=True,
+    ),
+    LogRule(
         "manager-saw-it-end",
         r"Main process exited, code=(?:killed|dumped|exited)|was sent SIG(?:KILL|ABRT|SEGV|BUS|ILL|FPE)\b"
         r"|WORKER TIMEOUT \(pid:|Abort\(-?\d+\) on node (?P<rank>\d+) "

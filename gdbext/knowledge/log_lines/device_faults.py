@@ -114,9 +114,9 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "gpu-page-fault",
         r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
-        r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client",
+        r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client|\bFAULT_[A-Z_]{3,30}\s{1,3}ACCESS_TYPE_(?:VIRT|PHYS)_",
         "the GPU driver reported a fault in the work of a process",
-        "Linux gmc_v*.c, nouveau; MTGPU",
+        "Linux gmc_v*.c, nouveau; MTGPU; NVIDIA Xid catalogue, 31",
         "gpu-fault",
         "medium",
         _THROWS,

@@ -65,6 +65,9 @@ RULES = (
     ),
 )
 
+FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
+"""How CPython begins, as it dies, before it prints the stacks of its threads."""
+
 HANDLERS = {
     "traceback": "the traceback of an exception, which is not in the text",
     "ucx": "UCX prints a stack as the process dies",

@@ -35,18 +35,27 @@ RULES: Tuple[LogRule, ...] = (
         r"|RESOURCE_EXHAUSTED: |ResourceExhaustedError|CUBLAS_STATUS_ALLOC_FAILED|heap out of memory"
         r"|Cuda failure .{0,8}'out of memory'|\b(?:Not enough|Insufficient|not enough) (?:GPU )?[Mm]emory\b"
         r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
-        r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory",
+        r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory"
+        r"|\bFaiss assertion .{0,20}cudaSuccess.{0,8} failed in .{0,100}(?:::getAlloc|::alloc\w*|cudaMalloc)\(",
         "an allocation of memory failed",
-        "CUDA, HIP, CANN; torch CUDACachingAllocator.cpp; XLA; CPython; Rust alloc.rs; Go malloc.go; ggml",
+        "CUDA, HIP, CANN; torch CUDACachingAllocator.cpp; XLA; CPython; Rust alloc.rs; Go malloc.go; ggml; Faiss",
+    ),
+    _row(
+        "no-device-context",
+        r"UCX {1,4}(?:ERROR|FATAL) .{0,20}\bcu[A-Z]\w{2,60}\(.{0,200}invalid device context"
+        r"|CUDA_ERROR_INVALID_CONTEXT\b|\bErrorDeviceUninitialized\b",
+        "a thread called the GPU's driver without a valid context of the device",
+        "UCX cuda_iface.h; CUDA driver API, error code 201",
     ),
     _row(
         "failed-assertion",
         r"Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
         r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |Fatal error condition occurred in "
         r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED|^AssertionError\b"
-        r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b",
+        r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b"
+        r"|\bFaiss assertion (?!.{0,20}(?:cudaSuccess|ncclSuccess)).{1,200} failed in ",
         "a check of the program's own state failed",
-        "glibc assert.c; glog; ggml.h; torch Exception.h; Paddle enforce.h; CPython",
+        "glibc assert.c; glog; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h; CPython",
     ),
     _row(
         "heap-broken",

@@ -51,6 +51,13 @@ RULES: Tuple[LogRule, ...] = (
         "cuda-gdb manual, info cuda kernels",
     ),
     LogRule(
+        "nccl-call-failed",
+        r"\bNCCL INFO (?:[\w./-]{1,60}/)?\w{1,40}\.(?:cc|cu|h|cpp):\d{1,6} -> [1-68]\b",
+        "a call inside NCCL failed and returned its error to the program",
+        "NCCL checks.h, NCCLCHECK; nccl.h: 7 is no failure",
+        wait=_DEAD,
+    ),
+    LogRule(
         "nccl-warning",
         r"NCCL WARN |RCCL WARN |\|CCL_ERROR\|",
         "the collective library (NCCL, RCCL, oneCCL) printed a warning",

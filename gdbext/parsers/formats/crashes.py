@@ -115,6 +115,13 @@ ROWS: Tuple[Row, ...] = (
         _symbols_frame,
     ),
     row(
+        "ucx",
+        "/libuc",
+        r"\s{0,4}(?P<number>\d{1,3}) {2}(?P<plain>)(?=/[^\s(]*/libuc[pst]\.so)" + _SYMBOL,
+        _symbols_frame,
+    ),
+    row("ucx", "[0x", r"\s{0,4}(?P<number>\d{1,3}) {2}(?P<plain>)(?=/)" + _SYMBOL, _symbols_frame, "ucx"),
+    row(
         "backtrace",
         "[0x",
         r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?(?:\[ ?(?P<number>\d{1,3})\] ?|\s{0,4}(?P<plain>\d{1,3}):? {1,8})?"

@@ -7,6 +7,7 @@ from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, T
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WRITERS
+from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.text.literals import any_of, needed
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import Event, ProcessHead, Said, Several
@@ -20,7 +21,6 @@ _WIDE = regex(r"[ \u2580-\u259f]{12,}")
 """A bar of progress, which would push what follows it out of what is kept of a line."""
 _NO_LINE_OF_A_LOG = regex(r"\|[^|].*\|$|[a-z-]{4,40} \((?:low|medium|high) confidence\): ")
 """A row of a table in a page that tells of messages, and what gdbext answered itself."""
-_FATAL = ("Fatal Python error", "Windows fatal exception: ")
 _PARALLEL = regex(r"(?:TP|EP)(?P<rank>\d{1,5})\Z")
 
 
@@ -69,7 +69,7 @@ def said(text: str) -> Optional[Said]:
     if not _evidence().finds(short) or _NO_LINE_OF_A_LOG.match(short):
         return None
     pid, rank = writer_of(short)
-    return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(_FATAL))
+    return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(FATAL_ERROR))
 
 
 def writer_of(text: str) -> Writer:
@@ -96,7 +96,7 @@ def _first(patterns: Sequence[Pattern[str]], text: str) -> Writer:
 
 def _is_head(text: str) -> bool:
     """Whether a stack of the thread that is spoken of follows."""
-    return text.startswith(_FATAL) or "Caught signal" in text or "Exception Code: 0x" in text or "*** SIG" in text
+    return text.startswith(FATAL_ERROR) or "Caught signal" in text or "Exception Code: 0x" in text or "*** SIG" in text
 
 
 def _failed_rank(match: Match[str]) -> Event:

@@ -17,6 +17,15 @@ RULES: Tuple[FrameRule, ...] = (
         idle=True,
     ),
     python_wait(
+        "sglang-follower",
+        "gloo",
+        r"broadcast_pyobj",
+        r"srt/utils\w*(/common)?\.py$",
+        "followers wait here for the requests that the first rank received: a broadcast on the CPU's group; normal",
+        rank=STEP + 21,
+        idle=True,
+    ),
+    python_wait(
         "sglang-result",
         "ipc-queue",
         r"resolve_last_batch_result|resolve_batch_result",

@@ -7,6 +7,15 @@ _PROGRESS = "waits for messages of others: whoever makes progress has nothing el
 
 RULES = (
     FrameRule(
+        "ucx-driver-lock",
+        "mutex",
+        r"_*(GI_+)?_*(pthread_rwlock_(wr|rd)lock|pthread_mutex_lock|lll_lock_wait)\w*$",
+        "uct/cuda, uct/rocm: the transport calls the GPU's driver, which waits for a lock of its own",
+        rank=STEP + 1,
+        under=r"uct_(cuda|rocm|ze)_\w+",
+        caller=r"lib(cuda|amdhip64|hsa-runtime64|ze_)",
+    ),
+    FrameRule(
         "ucx-finish",
         "mpi",
         r"ucp_(worker|ep)_(flush|fence|close|destroy)\w*|ucp_disconnect\w*|ucp_(request_cancel|cleanup)$|uct_(ep|iface)_flush\w*",
