@@ -19,7 +19,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.user_cache import folder_of
 from gdbext.cli import diagnose
 from gdbext.cli.command_line import parser
-from gdbext.cli.shell_options import parse
+from gdbext.cli.parse_command_line import parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.commands.demo_looks import FOLDER, NAMES
 from gdbext.model.errors import OK, GdbextError, UsageError

@@ -11,7 +11,7 @@ from gdbext import __version__, render
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.cli import bundle
+from gdbext.cli import diagnosis_bundle
 from gdbext.cli.answer_output import show, show_page
 from gdbext.cli.terminal import Progress
 from gdbext.commands.page import page_of
@@ -69,5 +69,5 @@ def _keep(
         write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
         progress.note(f"snapshot written to {options.save}")
     if into:
-        bundle.write(into, diagnosis, running)
+        diagnosis_bundle.write(into, diagnosis, running)
         progress.note(f"bundle written to {into}")

@@ -13,7 +13,7 @@ from typing import List, Optional
 
 from gdbext import INSTALL, PACKAGES
 from gdbext.cli.command_line import parser
-from gdbext.cli.shell_options import is_for_us, parse, split
+from gdbext.cli.parse_command_line import is_for_us, parse, split
 from gdbext.cli.terminal import Progress, wipe, write_lines
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.commands.all_commands import IN_SHELL

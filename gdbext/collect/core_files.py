@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.cores.core_copy import copy_core
 from gdbext.capture.cores.core_file import CoreFile
 from gdbext.capture.cores.core_objects import CoreObjects
-from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners
+from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
 from gdbext.capture.nccl.pointer_search import Search, searched
@@ -163,7 +163,7 @@ class _CoreReading(ProcessReading):
         ids = futexes.thread_ids(registers, self._core.read_many)
         place = lock_context.place_in(self._rank.copy.maps)
         around = lock_context.Surroundings(ids.lwps, ids.words, len(ids.lwps) == len(registers), place)
-        return lock_owners.resolve(futexes.freeze(calls, self._core.read_many), stacks, around)
+        return mutex_owners.resolve(futexes.freeze(calls, self._core.read_many), stacks, around)
 
     def host(self) -> None:
         return None

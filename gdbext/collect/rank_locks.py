@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 from typing import Dict, Iterator, Mapping, Sequence, Tuple
 
-from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners, process_locks
+from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
-from gdbext.discovery.proc.file_locks import tried_lock
-from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.file_locks import tried_lock
+from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.tried_locks import LOCK_FILE, LOCK_FILES
 from gdbext.model.codes import ReadState
@@ -39,9 +39,9 @@ class Neighbours:
         others = {tid: (other, lwp) for other, one in ids.items() if other != pid for tid, lwp in one.lwps.items()}
         around = _surroundings(self.proc, rank, ids[pid])
         around = replace(around, others=others, sharers=self._files.with_process(pid))
-        found = lock_owners.resolve(_waits(rank.copy), stacks, around)
+        found = mutex_owners.resolve(_waits(rank.copy), stacks, around)
         if rank.second is not None and rank.second.state != ReadState.LOST:
-            found = lock_owners.still(found, lock_owners.resolve(_waits(rank.second), stacks, around))
+            found = mutex_owners.still(found, mutex_owners.resolve(_waits(rank.second), stacks, around))
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:

@@ -23,7 +23,7 @@ from gdbext.analysis.communicators.joined_communicators import communicator_tabl
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.cli import bundle
+from gdbext.cli import diagnosis_bundle
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import JobSnapshot
@@ -70,8 +70,8 @@ def check(snapshot: JobSnapshot, folder: Path) -> None:
 
 def keep(diagnosis: Diagnosis, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    bundle.write(str(folder), diagnosis, running=False)
-    load_snapshot((folder / bundle.SNAPSHOT).read_bytes())
+    diagnosis_bundle.write(str(folder), diagnosis, running=False)
+    load_snapshot((folder / diagnosis_bundle.SNAPSHOT).read_bytes())
 
 
 def run(seed: int, numbers: range, deadline: float) -> Tuple[Counter[str], List[int]]:

@@ -17,7 +17,7 @@ from gdbext.capture.locks_in_memory.futexes import (
     thread_ids,
 )
 from gdbext.capture.locks_in_memory.lock_context import SharedFiles, Surroundings, exists_beside, place_in, shared_in
-from gdbext.capture.locks_in_memory.lock_owners import kind_by_frames, resolve, still
+from gdbext.capture.locks_in_memory.mutex_owners import kind_by_frames, resolve, still
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.job import RankSnapshot

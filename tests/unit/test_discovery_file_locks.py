@@ -11,8 +11,8 @@ import pytest
 
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
-from gdbext.discovery.proc.file_locks import holder, waits_for_lock
-from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.file_locks import holder, waits_for_lock
+from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing

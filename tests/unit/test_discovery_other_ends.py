@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
-from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
 from tests.polling import DEADLINE

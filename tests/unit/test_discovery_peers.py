@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.discovery.proc import open_files
-from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets import open_files
+from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, UNASKED, UNOPENED

@@ -11,7 +11,7 @@ import model_samples
 import pytest
 
 from gdbext.capture.symbols import library_versions
-from gdbext.cli import bundle, main
+from gdbext.cli import diagnosis_bundle, main
 from gdbext.model.activity import Activity, Child
 from gdbext.model.errors import FINDING, OK, USAGE, GdbextError
 from gdbext.model.host import HostLook
@@ -115,9 +115,11 @@ WORDS_OF_OURS = {*model_samples.WORDS, "ThreadStack.id", "ThreadStack.state", "R
 
 
 def test_no_text_of_the_model_brings_a_secret_into_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "can_make_pages", lambda: False)  # it judges again, which samples are not made for
+    monkeypatch.setattr(
+        diagnosis_bundle, "can_make_pages", lambda: False
+    )  # it judges again, which samples are not made for
     diagnosis = Secretive(True)(Diagnosis)
-    bundle.write(str(tmp_path / "case"), diagnosis, running=False)
+    diagnosis_bundle.write(str(tmp_path / "case"), diagnosis, running=False)
     found = texts(tmp_path / "case")
     assert len(found) > 5
     assert not [str(name) for name, text in found.items() if TOKEN in text or PASSWORD in text]
@@ -160,7 +162,7 @@ def test_a_full_disk_leaves_nothing_behind(saved, tmp_path, monkeypatch, capsys)
     def full(name, text):
         raise GdbextError(f"cannot write {name}: No space left on device")
 
-    monkeypatch.setattr(bundle, "write_private", full)
+    monkeypatch.setattr(diagnosis_bundle, "write_private", full)
     assert main.main(["diagnose", str(saved), "--bundle", str(tmp_path / "case")]) == 4
     assert "No space left" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["look.json"]

@@ -9,7 +9,7 @@ import pytest
 
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.cli import bundle
+from gdbext.cli import diagnosis_bundle
 from gdbext.commands import output
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.verdict import Verdict
@@ -85,7 +85,7 @@ def test_of_a_process_whose_threads_wait_for_each_other_those_of_the_circle_are_
 def test_a_bundle_of_two_looks_has_a_timeline(tmp_path):
     """As `gdbext watch` keeps it, where the first look could not tell."""
     look = page_samples.slow()
-    bundle.write(str(tmp_path / "kept"), dataclasses.replace(judge(look), tree=merge(look)))
+    diagnosis_bundle.write(str(tmp_path / "kept"), dataclasses.replace(judge(look), tree=merge(look)))
     page = (tmp_path / "kept" / "report.html").read_text("utf-8")
     assert '<section id="samples" class="part"' in page and "-4.0 s" in page
     again = gdbext("diagnose", tmp_path / "kept", "--html", "-", "-q").stdout

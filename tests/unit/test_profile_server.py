@@ -4,8 +4,8 @@ import pytest
 
 from gdbext.cli.profiler.profile_http import Answer
 from gdbext.cli.profiler.profile_server import server_of
+from gdbext.discovery.locks_pipes_sockets.sockets import listening
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import listening
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.profilers import PROFILERS, REQUEST_PATHS
 from gdbext.model.errors import GdbextError, NothingFound

@@ -22,7 +22,7 @@ ROOT = Path(gdbext.__file__).parent
 LONG = "9" * 5000  # Python refuses more than 4,300
 ODD = (LONG, "²", "٣", "-1", "", "1" * 20, "0x7")
 KERNEL = """
-    discovery/proc/procfs.py discovery/proc/sockets.py discovery/preflight_checks/attach_permission.py
+    discovery/proc/procfs.py discovery/locks_pipes_sockets/sockets.py discovery/preflight_checks/attach_permission.py
     discovery/ranks/chosen_job.py capture/without_stop/kernel_threads.py capture/without_stop/counters.py
     capture/without_stop/sleeping_threads.py witnesses/question.py witnesses/kernel_log.py collect/gdbs_side_by_side.py
     rankpdb/missing_rank.py

@@ -29,7 +29,7 @@ EXCEPTIONS = {
         capture/without_stop/kernel_threads.py:_text capture/stop/no_interruption.py:_own_threads
         capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/read_copies.py:_end_with
         inside_gdb/calls/target_calls.py:_signals inside_gdb/ranks/ended_ranks.py:whole
-        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/proc/open_files.py:_each
+        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/locks_pipes_sockets/open_files.py:_each
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
@@ -68,7 +68,7 @@ EXCEPTIONS = {
         commands/user_files.py:_descriptor_of commands/user_files.py:_nameless commands/user_files.py:_stream
         commands/user_files.py:append_private commands/user_files.py:check_writable
         commands/user_files.py:new_file commands/completion_words.py:files_at commands/output.py:_old_file
-        discovery/preflight_checks/checkup.py:_room cli/bundle.py:snapshot_in collect/core_files.py:_look
+        discovery/preflight_checks/checkup.py:_room cli/diagnosis_bundle.py:snapshot_in collect/core_files.py:_look
         cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read

@@ -8,7 +8,7 @@ import pytest
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.locks_in_memory.futexes import FutexCall
 from gdbext.capture.locks_in_memory.lock_context import Surroundings
-from gdbext.capture.locks_in_memory.lock_owners import resolve
+from gdbext.capture.locks_in_memory.mutex_owners import resolve
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, LET_GO, NO_OWNER
 from gdbext.model.job import RankSnapshot

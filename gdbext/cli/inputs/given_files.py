@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.capture.cores.core_kind import looks_like_core, looks_like_gpu_core
-from gdbext.cli import bundle
+from gdbext.cli import diagnosis_bundle
 from gdbext.cli.inputs import log_folder, reading
 from gdbext.cli.terminal import Progress
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
@@ -90,7 +90,7 @@ def _expanded(files: Sequence[str]) -> Tuple[List[str], List[str]]:
     found: List[str] = []
     notes: List[str] = []
     for name in files:
-        if name == "-" or not os.path.isdir(name) or os.path.isfile(os.path.join(name, bundle.SNAPSHOT)):
+        if name == "-" or not os.path.isdir(name) or os.path.isfile(os.path.join(name, diagnosis_bundle.SNAPSHOT)):
             found.append(name)
             continue
         inside, left = log_folder.files_in(name.rstrip("/") or "/")
@@ -114,7 +114,7 @@ def _is_pipe(name: str) -> bool:
 def read_snapshot(file: str, progress: Progress) -> Tuple[JobSnapshot, Origin]:
     """The look that a file or bundle holds. Raises `GdbextError` where it holds none."""
     reading.refuse_device(file)
-    given = reading.read(bundle.snapshot_in(file), progress)
+    given = reading.read(diagnosis_bundle.snapshot_in(file), progress)
     if not given.data.lstrip()[:1] == b"{":  # a core file, pasted stacks, nothing at all
         raise GdbextError(f"{given.name} is not a snapshot", "write one: gdbext diagnose --save FILE PID|TEXT")
     return _loaded(given, file)
@@ -132,7 +132,7 @@ def _loaded(given: reading.Given, file: str) -> Tuple[JobSnapshot, Origin]:
 
 def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Optional[Origin]]:
     """Snapshots are read back; everything else is taken for text with stacks in it."""
-    texts = [reading.read(bundle.snapshot_in(file), progress) for file in files]
+    texts = [reading.read(diagnosis_bundle.snapshot_in(file), progress) for file in files]
     saved = next((one for one in texts if one.is_snapshot), None)
     if saved is not None and len(texts) > 1:
         hint = "give one at a time; an answer is written by --output FILE"

@@ -8,8 +8,8 @@ from typing import Dict, Optional, Sequence, Set, Tuple
 from urllib.parse import urlsplit
 
 from gdbext.cli.profiler.profile_http import Http
+from gdbext.discovery.locks_pipes_sockets.sockets import listening
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import listening
 from gdbext.discovery.ranks.argument_words import option
 from gdbext.knowledge.profilers import PROFILERS, RECOGNISES, ProfilerRow
 from gdbext.model.errors import GdbextError, NothingFound, UsageError

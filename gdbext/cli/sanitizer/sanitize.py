@@ -11,11 +11,11 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from gdbext.cli import diagnose
 from gdbext.cli.command_line import parser
+from gdbext.cli.parse_command_line import parse
 from gdbext.cli.run_settings import engine_of, settings_for
 from gdbext.cli.sanitizer.installed_tool import SanitizerTool, has_driver, installed, unfit, without_lines
 from gdbext.cli.sanitizer.rank_commands import Place, log_of, options_of, placed
 from gdbext.cli.sanitizer.sanitized_run import SanitizedRun, size_of
-from gdbext.cli.shell_options import parse
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.commands.kernel_reports import reports_of
 from gdbext.discovery.ranks.rank_variables import claims_of

@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 from gdbext import __version__
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
-from gdbext.cli import bundle
+from gdbext.cli import diagnosis_bundle
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.progress import Progress
 from gdbext.discovery.proc.procfs import ProcFS
@@ -84,7 +84,7 @@ def keep(diagnosis: Diagnosis, into: Path, most: int) -> str:
     """Write the bundle and take away the oldest ones of this folder beyond `most`."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     where = into / f"{stamp}-{diagnosis.verdict.cause}"
-    bundle.write(str(where), diagnosis)
+    diagnosis_bundle.write(str(where), diagnosis)
     for old in bundles_in(into)[:-most]:
         shutil.rmtree(old, ignore_errors=True)
     return str(where)
@@ -92,7 +92,9 @@ def keep(diagnosis: Diagnosis, into: Path, most: int) -> str:
 
 def bundles_in(into: Path) -> List[Path]:
     """The bundles that a watch wrote there, oldest first; nothing else is ever taken away."""
-    found = [path for path in into.iterdir() if _BUNDLE.match(path.name) and (path / bundle.SNAPSHOT).is_file()]
+    found = [
+        path for path in into.iterdir() if _BUNDLE.match(path.name) and (path / diagnosis_bundle.SNAPSHOT).is_file()
+    ]
     return sorted(found)
 
 

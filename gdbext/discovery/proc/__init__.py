@@ -1,1 +1,1 @@
-"""What /proc says of processes, their files and their connections."""
+"""What /proc says of processes: their table, files, devices, programs and children."""

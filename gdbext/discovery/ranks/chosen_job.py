@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
+from gdbext.discovery.locks_pipes_sockets.sockets import linked
 from gdbext.discovery.preflight_checks.attach_permission import survive
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import linked
 from gdbext.discovery.ranks.grouping import CLAIMED, form_job, form_jobs
 from gdbext.discovery.ranks.listing import listing
 from gdbext.discovery.ranks.rank_processes import Census

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.discovery.locks_pipes_sockets.sockets import linked
 from gdbext.discovery.proc.process_table import INIT, ProcessTable, read_table
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import linked
 from gdbext.discovery.ranks.families import LAUNCHER, settle
 from gdbext.discovery.ranks.roles import (
     RANK,

@@ -20,7 +20,7 @@ from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.without_stop import kernel_threads as threads
-from gdbext.discovery.proc.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores

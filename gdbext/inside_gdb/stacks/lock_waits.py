@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.capture.cores.core_file import maps_of
-from gdbext.capture.locks_in_memory import futexes, lock_context, lock_owners
+from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.maps import MemoryMap, read_maps
 from gdbext.discovery.proc.procfs import ProcFS
@@ -41,7 +41,7 @@ def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: b
         frozen = futexes.freeze(calls, read_many)
         ids = futexes.ids_at(pointers, read_many)
         around = _surroundings(inferior, ids, len(ids.lwps) == len(threads), is_core)
-        return lock_owners.resolve(frozen, stacks, around)
+        return mutex_owners.resolve(frozen, stacks, around)
 
 
 def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointers: Dict[int, int]) -> None:

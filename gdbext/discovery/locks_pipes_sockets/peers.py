@@ -13,12 +13,21 @@ import struct
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from gdbext.discovery.proc.file_locks import lock_wait, waits_for_lock
-from gdbext.discovery.proc.listening import listening, takes_datagrams
-from gdbext.discovery.proc.named_pipes import opens_pipe
-from gdbext.discovery.proc.open_files import MOST_FILES, QUEUES, SECONDS, Holder, about, file_of, holders, looks
+from gdbext.discovery.locks_pipes_sockets.file_locks import lock_wait, waits_for_lock
+from gdbext.discovery.locks_pipes_sockets.listening import listening, takes_datagrams
+from gdbext.discovery.locks_pipes_sockets.named_pipes import opens_pipe
+from gdbext.discovery.locks_pipes_sockets.open_files import (
+    MOST_FILES,
+    QUEUES,
+    SECONDS,
+    Holder,
+    about,
+    file_of,
+    holders,
+    looks,
+)
+from gdbext.discovery.locks_pipes_sockets.sockets import connections
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import connections
 from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code

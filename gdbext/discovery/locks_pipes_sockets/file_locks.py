@@ -11,7 +11,7 @@ import re
 import stat as modes
 from typing import List, Match, Optional, Sequence, Tuple
 
-from gdbext.discovery.proc.open_files import about, each_descriptor, holders_of_lock, looks
+from gdbext.discovery.locks_pipes_sockets.open_files import about, each_descriptor, holders_of_lock, looks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
 from gdbext.model.locks import Peer

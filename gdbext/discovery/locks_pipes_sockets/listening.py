@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from typing import Collection, Dict, Optional
 
+from gdbext.discovery.locks_pipes_sockets.sockets import connections
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.sockets import connections
 from gdbext.model.missing import Missing
 
 _NOBODY = ("0.0.0.0:0", "[::]:0")
