@@ -29,7 +29,8 @@ EXCEPTIONS = {
         capture/without_stop/kernel_threads.py:_text capture/stop/no_interruption.py:_own_threads
         capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/read_copies.py:_end_with
         inside_gdb/calls/target_calls.py:_signals inside_gdb/ranks/ended_ranks.py:whole
-        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/locks_pipes_sockets/open_files.py:_each
+        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/locks_pipes_sockets/open_files.py:each_descriptor
+        discovery/locks_pipes_sockets/peers.py:_wakes_itself
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files

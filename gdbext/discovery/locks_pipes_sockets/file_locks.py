@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-import stat as modes
 from typing import List, Match, Optional, Sequence, Tuple
 
-from gdbext.discovery.locks_pipes_sockets.open_files import about, each_descriptor, holders_of_lock, looks
+from gdbext.discovery.locks_pipes_sockets.open_files import (
+    about,
+    each_descriptor,
+    holders_of_lock,
+    looks,
+    opened_by_name,
+)
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
+from gdbext.safe_open.files import status
 
 _WAITING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 _AT_ONCE = 4  # LOCK_NB
@@ -144,21 +150,26 @@ def _known(proc: ProcFS, pid: int) -> Maybe[int]:
 # --- locks that are asked for again and again: who waits has the file open for moments ---
 
 _LOCKED = re.compile(r"^lock:", re.MULTILINE)
+_INODE = re.compile(r"^ino:\s*(\d+)", re.MULTILINE)
 
 
 def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Optional[Peer]:
     """The row of a thread that asks for the lock again and again; None where it can have it now. `exists`: the file is
     the lock while it is there, and whoever made it has it open."""
-    place = f"{proc.root}/{pid}/root{path}" if path.startswith("/") else f"{proc.root}/{pid}/cwd/{path}"
-    file = _identity(place)
+    inside = _inside(proc, pid, path)
+    place = f"{proc.root}/{pid}/root{inside}"
+    file = _identity(place) if inside else None
     if file is None:
         return None
     found: List[int] = []
 
     def look(other: int, name: str) -> None:
-        if other == pid or other in found or _identity(f"{proc.root}/{other}/fd/{name}") != file:
+        if other == pid or other in found or not opened_by_name(proc, other, name, os.path.basename(path)):
             return
-        if exists or _LOCKED.search(about(proc, other, name)):
+        text = about(proc, other, name)
+        number = _INODE.search(text)  # Linux 5.14 and later; overlayfs may show another one than stat(2)
+        same = number is None or int(number[1]) == file[1] or opened_by_name(proc, other, name, inside.lstrip("/"))
+        if same and (exists or _LOCKED.search(text)):
             found.append(other)
 
     whole = each_descriptor(proc, look)
@@ -174,9 +185,20 @@ def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Opt
     return Peer(thread=tid, file=path, processes=(), lock=True)
 
 
-def _identity(path: str) -> Optional[Tuple[int, int]]:
+def _inside(proc: ProcFS, pid: int, path: str) -> str:
+    """The whole path as that process sees it; "" where its working folder is not known."""
+    if path.startswith("/"):
+        return path
     try:
-        found = os.stat(path)
+        return os.path.join(os.readlink(f"{proc.root}/{pid}/cwd"), path)
+    except OSError:
+        return ""
+
+
+def _identity(path: str) -> Optional[Tuple[int, int]]:
+    """Device and inode of a regular file; None for anything else, and where its file system does not answer."""
+    try:
+        found = status(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if modes.S_ISREG(found.st_mode) else None
+    return found.st_dev, found.st_ino

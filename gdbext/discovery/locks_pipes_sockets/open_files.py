@@ -73,12 +73,17 @@ def holders_of_lock(
         if (
             pid not in found
             and (pid, fd) not in but
-            and _link(proc, pid, fd).endswith(f"/{name}")
+            and opened_by_name(proc, pid, fd, name)
             and locked(about(proc, pid, fd))
         ):
             found.append(pid)
 
     return found, each_descriptor(proc, look)
+
+
+def opened_by_name(proc: ProcFS, pid: int, fd: str, name: str) -> bool:
+    """Whether a descriptor is open on a file of that name, in whatever folder."""
+    return _link(proc, pid, fd).endswith(f"/{name}")
 
 
 def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
