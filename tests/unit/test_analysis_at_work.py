@@ -500,3 +500,13 @@ def test_a_child_that_opens_a_named_pipe_which_nobody_reads_holds_up_who_spawns_
     assert "no process has opened it to read. The call waits until one does." in found.summary
     works = replace(two[1], peers=(), threads=(stack("deflate@gzip", id="101", lwp=101, state="R", cpu=0.9),))
     assert verdict(two[0], works).cause != "other"
+
+
+@pytest.mark.parametrize(("asks", "said"), [("rpc_sync", True), ("step", False)])
+def test_an_answer_may_be_on_its_way(asks, said):
+    """A healthy job between two requests: nobody was woken in the few moments between the two copies."""
+    file = "torch/distributed/rpc/api.py:842" if asks == "rpc_sync" else "engine.py:8"
+    asking = stack("__futex_wait@libc.so.6", f"{asks}@{file}", *MAIN, syscall=FUTEX, switches=0)
+    waiting = stack("__futex_wait@libc.so.6", "wait@threading.py:327", "serve@program.py:5", *MAIN, syscall=FUTEX)
+    found = verdict(process(0, asking), process(1, waiting))
+    assert (found.cause, "not clear yet" in found.summary) == ("unknown", said), found.summary

@@ -143,7 +143,7 @@ def test_a_fault_is_judged_with_the_thread_that_launched_it(core):
     diagnosis = judge(joined(processes, [core(7, "fault", tid=71)]))
     verdict = diagnosis.verdict
     assert (verdict.cause, verdict.confidence, verdict.culprits) == ("gpu-fault", "high", (0,))
-    assert "The GPU core says of rank 0: WARP_ILLEGAL_ADDRESS" in verdict.summary
+    assert "The GPU core reports for rank 0: WARP_ILLEGAL_ADDRESS" in verdict.summary
     assert "launched by thread 71, now in engine::forward (e.cpp:9)" in verdict.summary
     (finding,) = diagnosis.gpu_errors
     assert finding.error.places[0].line == 52 or finding.error.places[0].line == 41

@@ -25,6 +25,7 @@ from gdbext.analysis.verdict.wording import alone, in_places, start, verb, where
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -234,11 +235,12 @@ def _all(parties: Sequence[Party]) -> str:
 
 
 def _may_go_on(party: Party) -> bool:
-    """Whether it got what it waited for between the two copies, or runs and waits for nobody."""
+    """Whether it got what it waited for between the two copies, or runs and waits for nobody, or has asked another
+    process for one thing: the answer may be on its way while nobody is seen to work on it."""
     if party.thread is None:
         return False
     runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
-    return was_woken(party.thread) or (runs and ran(party.thread))
+    return was_woken(party.thread) or (runs and ran(party.thread)) or party.judged.rule in REQUESTS
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:

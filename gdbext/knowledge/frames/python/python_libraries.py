@@ -280,3 +280,6 @@ RULES = (
 
 INNERMOST = _innermost_collectives()
 """After all others: they go by names alone."""
+
+REQUESTS = frozenset({"torch-rpc"})
+"""Rules of waits for the answer to one request: it may be on its way while no process is seen to work on it."""
