@@ -9,7 +9,9 @@ COMMANDS = (
         statuses="that of the program that it starts, 2 wrong usage",
         run="gdbext.cli.launch",
         arguments=(
-            Argument("--rank", "debug this rank here (sets RANK_TO_DEBUG)", "N", int),
+            Argument(
+                "--rank", "stop this rank at breakpoint_(); the others wait (default: 0; sets RANK_TO_DEBUG)", "N", int
+            ),
             Argument("--logs", "folder for the logs (default: a new one here)", "DIR"),
             Argument("words", "torchrun, msrun, mpirun, ...", "-- COMMAND", nargs=ALL_THE_REST),
         ),

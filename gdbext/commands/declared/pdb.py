@@ -8,7 +8,8 @@ COMMANDS = (
     Command(
         "Open the pdb prompt of the rank that stopped at a breakpoint_() of gdbext.rankpdb",
         gdbext="pdb",
-        statuses="0 done (with --list: ranks were found), 2 wrong usage, 4 no rank found, 130 interrupted",
+        statuses="0 the prompt has ended, also by Ctrl-C (with --list: ranks were found; with --release: ranks were "
+        "released), 2 wrong usage, 4 no rank found, 130 interrupted before there was a prompt to wait for",
         run="gdbext.cli.pdb.command",
         arguments=(
             Argument(

@@ -8,7 +8,7 @@ COMMANDS = (
         "Write a launch.json that attaches VS Code to every rank of the running job",
         gdbext="vscode",
         statuses="0 done; with --check 0 launch.json has the current pids, 1 it was rewritten, "
-        "2 wrong usage, 130 interrupted",
+        "2 wrong usage, 4 no job was found, 130 interrupted",
         run="gdbext.cli.vscode",
         arguments=(
             *(PIDS, NEEDS_GDB),
