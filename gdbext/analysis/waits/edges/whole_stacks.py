@@ -71,10 +71,13 @@ def _forked(drawing: Drawing) -> None:
 
 def _pools(drawing: Drawing) -> None:
     """Who waits for the result of a task, and has the lock that is a file, which a task of a pool asks for."""
-    for party in drawing.view.parties:
-        asking = [one for one in drawing.view.parties if one != party and has_its_lock(one, {party.process.pid})]
-        tasks = [one for one in asking if inside_task(one) and one.process.title == party.process.title]
-        if not tasks or not waits_for_result(party) or (party.thread is not None and party.thread.switches):
+    asking = [one for one in drawing.view.parties if any(peer.lock for peer in one.process.peers) and inside_task(one)]
+    for party in drawing.view.parties if asking else ():
+        if not waits_for_result(party) or (party.thread is not None and party.thread.switches):
+            continue
+        others = [one for one in asking if one.index != party.index and one.process.title == party.process.title]
+        tasks = [one for one in others if has_its_lock(one, {party.process.pid})]
+        if not tasks:
             continue
         rank = drawing.rank(party)
         queue = drawing.resource("queue", rank.id, "the result of a task")
