@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("files and processes cannot be diagnosed together", "give one kind of input")
     into = getattr(options, "bundle", None)
     if into:
-        _load("bundle").check_new(into)
+        _load("diagnosis_bundle").check_new(into)
     if options.dry_run:
         _load("hosts").dry_run(options)
         return OK
