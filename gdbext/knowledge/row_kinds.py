@@ -134,6 +134,8 @@ class RemedyRule:
     not_said: str = ""  # useless where a witness said this
     reported: Optional[Tuple[str, ...]] = None  # only where a sanitizer's gravest error is one of these; (): no report
     module: str = ""  # the library of the frame that decided about a culprit (or victim) must match this
+    through: str = ""  # regex: a function on the stack of a culprit (or victim) must match this
+    not_through: str = ""  # regex: none may match this
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 
 

@@ -94,6 +94,12 @@ def without_stacks(view: JobView) -> str:
     telling = next((line for line in lines(view) if line.process is not None), None)
     if telling is None or telling.process is None:
         if not any(process.threads for process in view.snapshot.processes):
+            shown = next(iter(lines(view)), None)
+            if shown is not None:
+                return (
+                    f"The log reports: {shown.rule.means}{_excerpt(shown)}. No stack was read, and that alone does not "
+                    "tell the cause."
+                )
             return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
         return "Only background threads were read, none that does a rank's work. The cause is unknown."
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
@@ -128,13 +134,21 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
     summary = f"{start(speaker)} reports: {meaning}{_excerpt(telling)}. " + (
-        f"Because of that, {who(waiting)} cannot continue."
-        if waiting
-        else "The stacks that were read neither confirm nor contradict this."
-        if view.given is not Given.LOG
-        else "No stack was read."
+        f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
     )
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _stacks_beside(view: JobView) -> str:
+    """What the stacks add to a line of the log."""
+    if view.given is Given.LOG or not view.parties:
+        return "No stack of a working thread was read."
+    if len(view.parties) > 1:
+        return "No stack that was read shows a rank that waits because of it."
+    (one,) = view.parties
+    if one.group == "fatal":
+        return f"The stack is the one of a thread that died in {where(one)}."
+    return f"The only working thread that was read is in {where(one)}."
 
 
 def _excerpt(line: Line) -> str:
@@ -258,7 +272,7 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
         culprits = _of_ranks(view, odd if fewer else tuple(group.timed_out))
         victims = _of_ranks(view, ordered[-1][1]) if fewer else ()
         summary = (
-            f"torch's watchdog: the ranks called different operations as number {number} of one process group: "
+            f"torch's watchdog: the ranks called different operations at SeqNum {number} of the same process group: "
             f"{words}. None of them can complete."
         )
         confidence = "high" if group.named else "medium"

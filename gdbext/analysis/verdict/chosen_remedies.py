@@ -71,6 +71,10 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.module and not any(_waits_in(party, rule.module) for party in blamed):
         return False
+    if rule.through and not any(_goes_through(party, rule.through) for party in blamed):
+        return False
+    if rule.not_through and any(_goes_through(party, rule.not_through) for party in blamed):
+        return False
     return _release_fits(rule, view)
 
 
@@ -85,6 +89,11 @@ def _waits_for_itself(best: Candidate) -> bool:
 def _waits_in(party: Party, module: str) -> bool:
     frame = party.frame(party.judged.frame)
     return frame is not None and re.match(module, frame.library or "") is not None
+
+
+def _goes_through(party: Party, function: str) -> bool:
+    calls = party.thread.calls if party.thread is not None else ()
+    return any(re.match(function, frame.function or "") for frame in calls)
 
 
 def _reported_fits(wanted: Tuple[str, ...], view: JobView) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.knowledge.frames.system.code_owners import STANDARD_FILES, STANDARD_NAMES
+from gdbext.model.codes import Given
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -29,13 +30,18 @@ _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThread
 def who(parties: Sequence[Party]) -> str:
     """`ranks 0-2,5`, `pid 4711`, `thread 3 of rank 0`: what people call them."""
     if any(party.is_thread for party in parties):
-        names = named([str(party.id) for party in parties])
-        process = parties[0].process.label
-        return f"{'thread' if len(parties) == 1 else 'threads'} {names} of {process}"
+        owners: Dict[str, List[str]] = {}
+        for party in parties:
+            owners.setdefault(party.process.label, []).append(str(party.id))
+        return named([f"{_threads(ids)} {named(ids)} of {process}" for process, ids in owners.items()])
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
     return named([party.process.label for party in parties])
+
+
+def _threads(ids: Sequence[str]) -> str:
+    return "thread" if len(set(ids)) == 1 else "threads"
 
 
 def named(labels: Sequence[str]) -> str:
@@ -60,11 +66,26 @@ def place(frame: Optional[Frame]) -> str:
     if frame is None:
         return "an unknown place"
     name = frame.function or "an unnamed function"
-    name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
         file = frame.file.rsplit("/", 1)[-1]
         return f"{name} ({file}:{frame.line})" if frame.line else f"{name} ({file})"
     return f"{name} ({frame.library})" if frame.library else name
+
+
+def _without_arguments(name: str) -> str:
+    """`std::default_delete<…>::operator()`: a long name without what stands between angle brackets."""
+    pieces, depth = [], 0
+    for sign in name:
+        if sign == ">" and depth:
+            depth -= 1
+        if not depth:
+            pieces.append(sign)
+        if sign == "<":
+            pieces += "…" if not depth else ""
+            depth += 1
+    short = "".join(pieces) if not depth else name
+    return short if len(short) <= LONGEST_NAME else short[: LONGEST_NAME - 1] + "…"
 
 
 def where(party: Party) -> str:
@@ -128,6 +149,8 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
     `last_words`: the line in which a process tells of its end."""
     if party.group != "fatal":
         told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
+        if _one_thread_of_text(party):
+            told = "Only this thread was read; another thread or rank may hold what it waits for."
         if party.kind in _WAITS_FOR:
             told = f"Nothing that was read shows which thread holds {_HELD[party.kind]}{_how_many(party)}."
         if idle:
@@ -139,6 +162,10 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
     reason = f"Its log says: {last_words}" if last_words else "The reason is in its log, next to the stack."
     return f"{start(who([party]))} {state}. {reason}"
+
+
+def _one_thread_of_text(party: Party) -> bool:
+    return party.process.given is Given.TEXT and len(party.process.threads) == 1
 
 
 def _how_many(party: Party) -> str:

@@ -27,6 +27,8 @@ SELDOM = ("destructor-or-teardown",)
 
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *_ALLOCATES, *_FOR_THE_GPU)
+APPLE = r"-\[|MTL|at::mps::"
+"""Functions of Apple's GPU stack, where neither gdb nor NCCL is at hand."""
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -42,7 +44,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "implicit-sync-vs-collective",
         "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync; "
         "torch.cuda.empty_cache calls cudaFree too",
-        "cudaFree waits for all work on the device, including a collective in another stream",
+        "cudaFree waits for all work on the device, including a collective in another stream, and cudaMalloc may",
         "CUDA programming guide, stream ordered allocator",
         kinds=("device-alloc", "device-free"),
     ),
@@ -222,6 +224,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "launch-serialisation",
+        "Check for CUDA_LAUNCH_BLOCKING=1 (tr '\\0' '\\n' < /proc/PID/environ | grep CUDA_LAUNCH) and unset it; if it "
+        "is not set, synchronise more often",
+        "with it each launch waits for its kernel, and the kernel of a collective waits for the peers; a pasted stack "
+        "does not show the environment",
+        "NVIDIA/nccl#750",
+        kinds=("kernel-launch",),
+        given=("text",),
+    ),
+    RemedyRule(
+        "launch-serialisation",
         "Synchronise more often, or launch fewer kernels behind a collective",
         "the launch queue holds about a thousand kernels; when it is full, the thread that should launch the next "
         "collective blocks",
@@ -304,11 +316,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Find the thread or process that the shutdown waits for (gdbext stacks), and tell it to end first, by a stop "
-        "flag or a last message in its queue; give the join a timeout",
+        "Find the thread or process that the shutdown waits for (gdbext stacks; in gdb: thread apply all bt), and tell "
+        "it to end first, by a stop flag or a last message in its queue; give the join a timeout",
         "a shutdown that joins a thread waits as long as that thread waits for something itself",
         "std::thread, atexit(3), threading._shutdown",
         kinds=("mutex", "condvar-idle", "io", "ipc-queue", "python-code"),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Abort the communicator on all ranks at the same time, each communicator from its own thread; if it still "
+        "hangs, end the process",
+        "an abort waits for kernels that wait for a peer; these end once the peer aborts too",
+        "NCCL user guide, ncclCommAbort",
+        through=r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$",
+        kinds=_TEARS_DOWN,
     ),
     RemedyRule(
         "destructor-or-teardown",
@@ -493,8 +514,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Find the message of the failed check, assertion or signal: it is quoted above, or in the log next to the "
-        "stack; then read the code of the innermost source line",
+        "Read the message of the failed check, assertion or signal in the log just before the stack, then the code of "
+        "the function that the answer names; a stack of few frames needs `thread apply all bt` in gdb",
         "the message gives the condition that failed, often with its values; the stack only shows where",
         "abort(3)",
         kinds=("exited-or-crashed",),
@@ -502,7 +523,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Read the evidence: the command below prints it",
+        "Read the evidence: gdbext diagnose -v prints it",
         "`other` covers rare causes, so there is no general advice; the first sentence of the answer names the cause",
         "horovod/horovod#2601",
     ),
@@ -541,10 +562,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads of every process of the job, each to a file: gdb -p PID -batch -ex 'thread apply all bt' > "
-        "rank0.txt (or py-spy dump --native --pid PID); then gdbext diagnose rank*.txt",
+        "Dump all threads of each process (macOS): lldb -p PID --batch -o 'thread backtrace all' > rank0.txt; then "
+        "gdbext diagnose rank*.txt",
+        "another thread may hold what this one waits for",
+        "lldb manual",
+        through=APPLE,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump all threads of each process: gdb -p PID -batch -ex 'thread apply all bt' > rank0.txt (or py-spy dump "
+        "--native); then gdbext diagnose rank*.txt",
         "another thread may hold what this one waits for; of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
+        not_through=APPLE,
         alone=True,
         given=("text",),
     ),
@@ -574,7 +606,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Diagnose the logs of all ranks and hosts together, from before the first error on: gdbext diagnose FOLDER",
+        "Diagnose the logs of all ranks and hosts together, starting before the first error: gdbext diagnose FOLDER",
         "the suspect is the rank whose log ends early, or has no timeout where all others have one",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
         given=("log",),
@@ -605,6 +637,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "flight recorder do",
         "torch flight recorder",
         kinds=_FOR_THE_GPU,
+        not_through=APPLE,
         given=("text", "core"),
     ),
     *LATE_REMEDIES,

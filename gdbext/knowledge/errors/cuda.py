@@ -313,10 +313,13 @@ CUDA: Tuple[ErrorRow, ...] = (
     ErrorRow(721, "a kernel ended without releasing its tensor memory", _HEADER, sticky=True, steps=_KERNEL_FAULT),
     ErrorRow(
         802,
-        "the GPUs are not ready: mostly the fabric manager of an NVSwitch machine does not run",
+        "the system is not ready: no CUDA call works yet, usually because nvidia-fabricmanager does not run (NVSwitch)",
         _HEADER,
         causes=("nvidia-fabricmanager is stopped or of another release than the driver",),
-        steps=("systemctl status nvidia-fabricmanager",),
+        steps=(
+            "systemctl restart nvidia-fabricmanager, then restart the process",
+            "compare the release of nvidia-fabricmanager with the driver's (nvidia-smi)",
+        ),
         prints="system not yet initialized",
     ),
     ErrorRow(

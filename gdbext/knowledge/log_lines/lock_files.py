@@ -31,7 +31,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-locks-there",
         r"\bNo locks available\b|\bENOLCK\b|unable to lock file, errno = (?:11|37|38|524)\b",
-        "the file system gives no locks on files: on a network file system its lock service does not answer",
+        "the file system does not support the file lock (usually NFS whose lock service cannot be reached)",
         "fcntl(2), ENOLCK; HDF5 H5FDsec2.c",
         "other",
         "low",

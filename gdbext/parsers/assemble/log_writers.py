@@ -35,6 +35,8 @@ class Speakers:
             known = self._by_pid.get(pid)
             if known is not None and known.head.rank is not None:
                 known = None  # a pid of another host
+        if known is not None and rank is not None and pid is not None:
+            self._join(known, pid)
         if known is None and rank is None and pid is None:
             known = self._by_name.get(name)
         if known is None:
@@ -42,6 +44,16 @@ class Speakers:
             self._all.append(known)
         self._learn(known, rank, pid, name)
         return known
+
+    def _join(self, process: Process, pid: int) -> None:
+        """A process that was known by its pid alone turns out to be the one of a rank that was known without a pid."""
+        other = self._by_pid.get(pid)
+        if other is None or other is process or other.head.rank is not None or process.head.pid is not None:
+            return
+        for text in other.said:
+            process.tell(text)
+        self._all = [one for one in self._all if one is not other]
+        self._by_pid[pid] = process
 
     def _learn(self, process: Process, rank: Optional[int], pid: Optional[int], name: str) -> None:
         head = process.head

@@ -9,7 +9,7 @@ from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
 STICKY = "sticky: every later CUDA call of this process fails too; the process must be restarted"
-PASSING = "not sticky: the process can continue"
+PASSING = "not sticky: later calls can succeed once the reason is gone"
 UNKNOWN = "it may be sticky, depending on the underlying error"
 
 

@@ -38,7 +38,9 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
 def _calls(one: Explanation, style: Style) -> List[str]:
     """The calls that people know; all patterns are for a machine."""
     lines = [*_text(_TYPICAL, "  ", style), *_text(", ".join(one.calls), "    ", style)]
-    return lines + _text(f"all {counted(len(one.signs), 'pattern')}: gdbext explain {one.label} --json", "  ", style)
+    return lines + _text(
+        f"complete list ({counted(len(one.signs), 'group')} of calls): gdbext explain {one.label} --json", "  ", style
+    )
 
 
 def _signs(one: Explanation, style: Style) -> List[str]:

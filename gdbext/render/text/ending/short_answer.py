@@ -17,6 +17,8 @@ _FAIR_VERDICT, _FAIR_SENTENCE, _LEAST_VERDICT = 3, 4, 2
 _LEAD = 11
 _LEAST_CLAUSE = 24  # characters
 _CLAUSE_ENDS = re.compile(r"[;,:]? \(|[;,] ")
+_CONDITION = re.compile(r"(?:^|[;,] )(?:[Ii]f|[Bb]ecause|[Ww]hile|[Ee]ither) [^;,]*$")
+"""A clause that says nothing without the one behind it."""
 _SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -72,9 +74,16 @@ def _cut(text: str, most: int, style: Style) -> List[str]:
     """Over at most `most` lines: whole sentences, where the first fits."""
     sentences = _sentences(text)
     for kept in range(len(sentences), 0, -1):
-        shorter = " ".join([*sentences[:kept], *([style.ellipsis] if kept < len(sentences) else [])])
-        if len(wrapped(shorter, style)) <= most:
-            return wrapped(shorter, style)
+        whole = " ".join(sentences[:kept])
+        if len(wrapped(whole, style)) > most:
+            continue
+        if kept == len(sentences):
+            return wrapped(whole, style)
+        pieces = (piece for piece in _without_last_clauses(sentences[kept], style) if not _CONDITION.search(piece))
+        clauses = (f"{whole} {piece}" for piece in pieces)
+        for shorter in (*clauses, f"{whole} {style.ellipsis}"):
+            if len(wrapped(shorter, style)) <= most:
+                return wrapped(shorter, style)
     return wrapped(text, style, most=most)
 
 
