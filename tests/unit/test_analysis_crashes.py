@@ -148,8 +148,8 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-13/zfs174-kernel", "is in cv_wait_common", "the kernel's log"),
         ("batch-13/halogen34-kernel", "is inside the GPU driver", "the kernel's log"),
         ("batch-15/gperftools1094-gdb", "waits for itself", "Do not take the lock again"),
-        ("batch-13/zygote16-gdb", "waits for a lock in", "all threads of every process"),
-        ("batch-15/googlecloud4992-gdb", "waits for the GIL in", "all threads of every process"),
+        ("batch-13/zygote16-gdb", "waits for a lock in", "all threads of each process"),
+        ("batch-15/googlecloud4992-gdb", "waits for the GIL in", "all threads of each process"),
         ("batch-1/ray15990-gdb-check-fail-abort", "failed an assertion", "the message of the failed check"),
         (
             "batch-4/ucx4016-efence-rcache-frozen",
