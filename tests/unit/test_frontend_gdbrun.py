@@ -46,6 +46,19 @@ def test_exit_status_zero_without_a_result_is_a_failure(fake, tmp_path):
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    ("printed", "short"),
+    [("echo 'Error while executing Python code.'", True),
+     ("echo 'SystemError: error return without exception set'", True),
+     ("echo 'Python Exception <class ValueError>: no'; echo 'Error while executing Python code.'", False)],
+)  # fmt: skip
+def test_a_gdb_that_lost_its_error_may_be_short_of_memory(fake, tmp_path, printed, short):
+    with pytest.raises(GdbextError, match="gave no result") as raised:
+        run(fake(printed), tmp_path)
+    assert ("may be short of memory" in str(raised.value)) == short
+
+
+@pytest.mark.process
 def test_a_result_that_is_no_json_is_none(fake, tmp_path):
     with pytest.raises(GdbextError, match="gave no result"):
         run(fake(f"echo '{{' > {tmp_path}/result.json"), tmp_path)

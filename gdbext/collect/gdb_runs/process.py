@@ -17,7 +17,8 @@ from gdbext.model.errors import MORE_MEMORY, GdbextError
 
 _NO_PYTHON = re.compile(r"not supported in this copy of GDB|Python scripting is not supported", re.IGNORECASE)
 _NOISE = re.compile(r"debuginfod|index-cache|^warning:|^$|^progress:")
-_LOST_ERROR = "error return without exception set"  # of CPython: an exception, often MemoryError, was lost
+_LOST_ERROR = re.compile(r"error return without exception set|^Error while executing Python code\.$")
+"""Of CPython, and of gdb behind it: an exception, often MemoryError, was lost."""
 _NO_MEMORY = re.compile(
     r"memory exhausted|MemoryError|bad_alloc|annot allocate memory|failed to map segment"
     r"|Recursive internal problem|can't load unicodedata module"  # gdb 13 and 18 under `ulimit -v`
@@ -144,7 +145,8 @@ class GdbProcess:
             hint = f"try again; {MORE_MEMORY}" if starved else "try again"
             return GdbextError(f"{gdb} gave no result: {ended}", f"every process runs on; {hint}")
         said = lines[-1] if lines else "it printed nothing"
-        hint = f"it may be short of memory: {MORE_MEMORY}; or try" if _LOST_ERROR in said else "try"
+        lost = _LOST_ERROR.search(said) and not any("Exception" in line for line in lines)
+        hint = f"it may be short of memory: {MORE_MEMORY}; or try" if lost else "try"
         return GdbextError(f"{gdb} gave no result: {said}", f"{hint} --gdb PATH")
 
 
