@@ -129,7 +129,10 @@ def test_a_gdb_without_memory_is_told_and_not_blamed_on_the_copy(any_gdb, folder
     said = done.stdout + done.stderr
     whole = all(name in said for name in ("main ", "waits_in_library ", "pause "))
     late = "did not finish in" in said  # 13.1 stood still once, with 48 MiB
-    assert ("memory" in said and "give it more" in said) or whole or late, said
+    lost = (
+        f"{limited} gave no result: " in said
+    )  # its error found no memory either; known lines: test_frontend_gdbrun.py
+    assert ("memory" in said and "give it more" in said) or whole or late or lost, said
     assert "Traceback" not in said and "not recognized" not in said
 
 
