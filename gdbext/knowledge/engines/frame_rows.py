@@ -62,10 +62,10 @@ def python_wait(
 
 
 def python_thread(
-    id: str, function: str, file: str, source: str, helper: str, leaf: bool = True, by: str = ""
+    id: str, function: str, file: str, source: str, helper: str, leaf: bool = True, by: str = "", under: str = ""
 ) -> FrameRule:
-    """The own function of a thread that serves others. `leaf`: only while it waits for work or sleeps; what it calls
-    else is work."""
+    """The own function of a thread that serves others. `leaf`: only while it waits for work or sleeps, for a function
+    that also runs what it is given; `under`: only where a frame of this name stands further out."""
     return FrameRule(
         id,
         "condvar-idle",
@@ -77,6 +77,7 @@ def python_thread(
         helper=helper,
         leaf=leaf,
         by=rf"({by})$" if by else "",
+        under=under,
     )
 
 
