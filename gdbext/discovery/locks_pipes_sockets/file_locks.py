@@ -11,8 +11,10 @@ import re
 from typing import List, Match, Optional, Sequence, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.open_files import (
+    INODE,
     about,
     each_descriptor,
+    field,
     holders_of_lock,
     looks,
     opened_by_name,
@@ -49,8 +51,7 @@ def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) ->
     except OSError:
         file = f"file descriptor {descriptor}"
     text = about(proc, pid, str(descriptor))
-    inode = re.search(r"^ino:\s*(\d+)", text, re.MULTILINE)  # Linux 5.14 and later
-    number, device = int(inode[1]) if inode else None, _device(proc, pid, text)
+    number, device = field(INODE, text), _device(proc, pid, text)
     row, own = _row(proc, pid, number, device), (pid, str(descriptor))
     if isinstance(row, Missing):  # in a PID namespace the list leaves out locks whose taker is not visible or has ended
         kind = "FLOCK" if flock else "OFDLCK"
@@ -67,11 +68,11 @@ def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) ->
 
 def _device(proc: ProcFS, pid: int, text: str) -> str:
     """Of the file system of an open file, as /proc/locks writes it; "" where that is not known."""
-    mount = re.search(r"^mnt_id:\s*(\d+)", text, re.MULTILINE)
+    mount = field("mnt_id", text)
     mounts = proc.text(f"{pid}/mountinfo")
     if mount is None or isinstance(mounts, Missing):
         return ""
-    found = re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", mounts, re.MULTILINE)
+    found = re.search(rf"^{mount} \d+ (\d+):(\d+) ", mounts, re.MULTILINE)
     return f"{int(found[1]):02x}:{int(found[2]):02x}" if found else ""
 
 
@@ -150,7 +151,6 @@ def _known(proc: ProcFS, pid: int) -> Maybe[int]:
 # --- locks that are asked for again and again: who waits has the file open for moments ---
 
 _LOCKED = re.compile(r"^lock:", re.MULTILINE)
-_INODE = re.compile(r"^ino:\s*(\d+)", re.MULTILINE)
 
 
 def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Optional[Peer]:
@@ -167,8 +167,8 @@ def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Opt
         if other == pid or other in found or not opened_by_name(proc, other, name, os.path.basename(path)):
             return
         text = about(proc, other, name)
-        number = _INODE.search(text)  # Linux 5.14 and later; overlayfs may show another one than stat(2)
-        same = number is None or int(number[1]) == file[1] or opened_by_name(proc, other, name, inside.lstrip("/"))
+        number = field(INODE, text)  # overlayfs may show another one than stat(2)
+        same = number in (None, file[1]) or opened_by_name(proc, other, name, inside.lstrip("/"))
         if same and (exists or _LOCKED.search(text)):
             found.append(other)
 

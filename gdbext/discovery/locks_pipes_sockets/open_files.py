@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Callable, Collection, Dict, List, Sequence, Set, Tuple
+from typing import Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
@@ -17,6 +17,7 @@ _LINK = re.compile(r"(pipe|socket):\[(\d+)\]\Z")
 _EVENTFD, _QUEUE = "anon_inode:[eventfd]", re.compile(r"/[^/]+\Z")
 _ACCESS = 3  # O_ACCMODE; 0: read only, 1: write only
 _EVENTS, QUEUES = "eventfd ", "message queue "
+INODE = "ino"  # Linux 5.14 and later
 
 Holder = Tuple[int, int]
 """Pid and access mode."""
@@ -27,11 +28,11 @@ def file_of(proc: ProcFS, pid: int, name: str, kinds: Sequence[str] = (_EVENTS, 
     /a [10]`; the last two, which cost a read more, when asked for."""
     link = _link(proc, pid, name)
     if link == _EVENTFD and _EVENTS in kinds:
-        number = re.search(r"^eventfd-id:\s*(\d+)", about(proc, pid, name), re.MULTILINE)  # Linux 5.2 and later
-        return f"{_EVENTS}{number[1]}" if number else ""
+        number = field("eventfd-id", about(proc, pid, name))  # Linux 5.2 and later
+        return "" if number is None else f"{_EVENTS}{number}"
     if _QUEUE.match(link) and QUEUES in kinds:  # its file system has no folders, and its root is not shown
-        number = re.search(r"^ino:\s*(\d+)", about(proc, pid, name), re.MULTILINE)  # Linux 5.14 and later
-        return f"{QUEUES}{link.partition(' (deleted)')[0]} [{number[1]}]" if number else ""
+        number = field(INODE, about(proc, pid, name))
+        return "" if number is None else f"{QUEUES}{link.partition(' (deleted)')[0]} [{number}]"
     return link if _LINK.match(link) else ""
 
 
@@ -46,6 +47,12 @@ def about(proc: ProcFS, pid: int, name: str) -> str:
     """What the kernel says of an open file; "" when it is refused."""
     text = proc.text(f"{pid}/fdinfo/{name}")
     return "" if isinstance(text, Missing) else text
+
+
+def field(name: str, text: str, base: int = 10) -> Optional[int]:
+    """A number that the kernel writes of an open file, as `ino: 4711`; None where it does not."""
+    found = re.search(rf"^{name}:\s*(\d+)", text, re.MULTILINE)
+    return int(found[1], base) if found else None
 
 
 def holders(proc: ProcFS, files: Set[str]) -> Tuple[Dict[str, List[Holder]], bool]:
@@ -107,8 +114,8 @@ def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
 
 
 def _access(proc: ProcFS, pid: int, name: str) -> int:
-    flags = re.search(r"^flags:\s*([0-7]+)", about(proc, pid, name), re.MULTILINE)
-    return int(flags[1], 8) & _ACCESS if flags else _ACCESS
+    flags = field("flags", about(proc, pid, name), base=8)
+    return _ACCESS if flags is None else flags & _ACCESS
 
 
 def looks(proc: ProcFS, pids: Sequence[int]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
