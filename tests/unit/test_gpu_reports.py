@@ -245,7 +245,7 @@ def test_many_different_errors_are_counted():
     assert any("500 errors of more than 2,000 kinds" in problem for problem in found.problems)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     lines=some.lists(some.sampled_from([*report(FAULT, "A"), *report(FAULT, "D"), "=========", "x", "========= y"])),
     cut=some.integers(0, 400),

@@ -16,7 +16,7 @@ from gdbext.render import Style, render
 from gdbext.render.json.document import document
 
 DATA = Path(__file__).parents[1] / "data"
-ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("GDBEXT_FUZZ_ROUNDS", "140"))
 SEED = int(os.environ.get("GDBEXT_FUZZ_SEED", "1"))
 LONGEST = 60_000  # bytes of one made text
 SOON = 10.0  # seconds of CPU; a round takes milliseconds
