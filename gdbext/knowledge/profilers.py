@@ -30,7 +30,6 @@ class ProfilerRow:
     ] = ()  # of the server: where it writes traces; JSON with `folder_key` in it, or a path
     folder_key: str = ""
     folder_variables: Tuple[str, ...] = ()
-    makes_folder: bool = False  # it makes the folder that a request names
     switch_on: Tuple[str, ...] = ()  # how to start the server so that it has the routes; () where it always has them
     token_options: Tuple[str, ...] = ()  # of the server: with one of them its routes ask for a token
     stopped: str = ""  # regex on what it answers to a stop when the steps were done before
@@ -59,7 +58,6 @@ PROFILERS: Dict[str, ProfilerRow] = {
                 "prefix": "profile_prefix",
             },
             folder_variables=("SGLANG_TORCH_PROFILER_DIR",),
-            makes_folder=True,
             token_options=("--api-key", "--admin-api-key"),
             stopped=r"not in progress",
             running=r"already in progress",
@@ -70,7 +68,6 @@ PROFILERS: Dict[str, ProfilerRow] = {
             proof=("/kv_cache_events", "/perf_metrics"),
             fields={"dir": "output_dir", "steps": "num_steps", "start_step": "start_step", "activities": "activities"},
             folder_variables=("TLLM_TORCH_PROFILER_DIR",),
-            makes_folder=True,
             switch_on=("gdbext run --profile -- trtllm-serve ... (the routes came in May 2026, #13872)",),
             running=r"already in progress",
         ),

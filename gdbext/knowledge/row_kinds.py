@@ -196,7 +196,6 @@ class EngineProfile:
     variables: Tuple[RankVariable, ...] = ()
     threads_are_ranks: bool = False  # one process, a thread per GPU
     environment: Tuple[str, ...] = ()  # variables that mark its processes
-    tuning: Tuple[str, ...] = ()  # variables worth recording in a snapshot
     notes: Mapping[str, str] = field(default_factory=dict)
     order: Tuple[str, ...] = ("dp", "pp", "tp")  # parallel groups that make up the rank, outermost first
     overlapping: Tuple[str, ...] = ()  # groups of `order` that may lie inside another one and then do not count

@@ -10,7 +10,7 @@ import pytest
 from gdbext.capture.memory.maps import parse_maps, read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python.runtime import find_interpreter, interpreter_at, interpreter_of
-from gdbext.knowledge.runtimes.cpython import DEBUG_COOKIE, KNOWN_VERSIONS, LAYOUTS, SELF_DESCRIBED
+from gdbext.knowledge.runtimes.cpython import DEBUG_COOKIE, LAYOUTS, SELF_DESCRIBED
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
@@ -148,7 +148,7 @@ def test_a_stripped_library_is_found_by_its_section(tmp_path):
         assert isinstance(found, Missing)
 
 
-def test_rows_say_where_they_come_from_and_whether_they_were_run():
-    assert tuple((3, minor) for minor in range(8, 15)) == KNOWN_VERSIONS
+def test_every_release_has_one_row_and_rows_say_where_they_come_from():
+    assert [(3, minor) for minor in range(8, 15)] == sorted([*LAYOUTS, *SELF_DESCRIBED])
     for row in [*LAYOUTS.values(), *SELF_DESCRIBED.values()]:
-        assert row.source and row.executed
+        assert row.source

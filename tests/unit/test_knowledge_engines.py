@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
-from gdbext.knowledge.launch.environment import RECORDED, TUNING
+from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.knowledge.launch.launchers import NOT_RANKS, RANK_ARGUMENTS, VARIABLES
 
 GROUPS = {"rank", "local_rank", "tp", "pp", "dp", "ep", "pcp", "dcp", "attn_cp", "moe_dp"}
@@ -170,10 +170,3 @@ def test_every_variable_row_is_recorded_and_none_is_secret():
         assert {row.rank, row.world_size, row.local_rank} - {""} <= set(RECORDED)
     assert all(RECORDED.values())
     assert not [name for name in RECORDED if re.search("KEY|SECRET|PASSWORD|TOKEN", name)]
-    assert set(TUNING) <= set(RECORDED)
-
-
-def test_recorded_tuning_of_engines():
-    """What an engine's row calls worth recording is recorded."""
-    missing = {name for profile in PROFILES for name in profile.tuning} - set(RECORDED)
-    assert missing == set()

@@ -121,10 +121,6 @@ class GpuCoreFile:
         """The section of that kind that belongs to a row of a table."""
         return None if parent is None else self._children.get((kind, parent.number, row))
 
-    def all_below(self, kind: int, parent: CoreSection, row: int) -> List[CoreSection]:
-        """The same where there may be several."""
-        return [one for one in self.of(kind) if (one.link, one.info) == (parent.number, row)]
-
     def rows(self, section: Optional[CoreSection]) -> Iterator[Dict[str, Optional[int]]]:
         """The rows of a table; none of one that is not there, or cannot be understood."""
         if section is None:

@@ -7,14 +7,11 @@ from typing import Optional, Tuple
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
 
-ARMED_NAME = "gpucore.%h.%p.%t.nvcudmp"
-"""What `gdbext gpucore arm` lets the driver call them: host, pid, time."""
-
 _HOST = r"(?P<host>[A-Za-z0-9][A-Za-z0-9.\-]{0,252})"
 _NAMES = tuple(
     regex(one)
     for one in (
-        rf"gpucore\.{_HOST}\.(?P<pid>\d{{1,10}})\.\d{{1,20}}\.nvcudmp\Z",
+        rf"gpucore\.{_HOST}\.(?P<pid>\d{{1,10}})\.\d{{1,20}}\.nvcudmp\Z",  # of `gdbext gpucore arm`
         rf"core_\d{{1,20}}_{_HOST}_(?P<pid>\d{{1,10}})\.nvcudmp\Z",  # the driver's own: core_TIME_HOST_PID
         rf"cuda_coredump_{_HOST}\.(?P<pid>\d{{1,10}})\.\d{{1,20}}(?:\.nvcudmp)?\Z",  # as vLLM and SGLang set it
     )

@@ -205,7 +205,6 @@ def _layout_of(row: SelfDescribed, numbers: Tuple[int, ...]) -> InterpreterLayou
     return InterpreterLayout(
         version=row.version,
         source=row.source,
-        executed=row.executed,
         interpreters=at["interpreters"],
         next_interpreter=at["next_interpreter"],
         threads=at["threads"],

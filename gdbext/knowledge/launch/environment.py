@@ -1,6 +1,6 @@
 """Environment variables worth keeping in a snapshot, each with its reason. Nothing that can hold a secret."""
 
-from typing import Dict, Tuple
+from typing import Dict
 
 from gdbext.knowledge.launch.launchers import VARIABLES
 
@@ -141,6 +141,3 @@ _ENGINES: Dict[str, str] = {
 
 RECORDED: Dict[str, str] = {**_RANKS, **_NCCL, **_TORCH, **_CUDA, **_ENGINES}
 """Name of the variable -> why it matters for a hang. These and no others go into a snapshot."""
-
-TUNING: Tuple[str, ...] = tuple(sorted({**_NCCL, **_TORCH, **_CUDA, **_ENGINES}))
-"""The recorded names that tune something, without those that only say who the process is."""

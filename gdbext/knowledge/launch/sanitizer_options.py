@@ -133,7 +133,6 @@ class LauncherRow(NamedTuple):
     rank: str = ""
     rank_of: Tuple[Tuple[str, str], ...] = ()
     python: bool = False  # what it starts is a script or module of Python
-    same_word: bool = True  # --option=value
 
 
 LAUNCHERS: Tuple[LauncherRow, ...] = (

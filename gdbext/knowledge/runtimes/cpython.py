@@ -8,7 +8,7 @@ instead, and the row says only what that table leaves out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Tuple
 
 from gdbext.knowledge.word_tables import pairs
@@ -79,7 +79,6 @@ class InterpreterLayout:
 
     version: Tuple[int, int]
     source: str
-    executed: bool  # True: checked against a running interpreter of the release
     interpreters: int  # in _PyRuntime
     next_interpreter: int
     threads: int  # in the interpreter state
@@ -96,64 +95,45 @@ class InterpreterLayout:
 
 _WIDE_STRINGS = StringLayout(ascii_header=48, wide_header=72)  # with wstr, until PEP 623 removed it in 3.12
 
+_3_8 = InterpreterLayout(
+    version=(3, 8),
+    source="headers of 3.8.18: pycore_pystate.h, cpython/pystate.h, frameobject.h, code.h",
+    interpreters=32,
+    next_interpreter=0,
+    threads=8,
+    next_thread=8,
+    pthread=176,
+    native_id=None,
+    frame=24,
+    frame_through=None,
+    frames=FrameLayout(previous=24, code=32, instruction=104),
+    code=CodeLayout(filename=104, name=112, first_line=40, line_table=120, table="lnotab"),
+    strings=_WIDE_STRINGS,
+    gil=GilLayout(at=1160, last_holder=0, locked=8),
+)
+_3_9 = replace(
+    _3_8,
+    version=(3, 9),
+    source="headers of 3.9.18: pycore_runtime.h, pycore_interp.h, cpython/pystate.h, cpython/frameobject.h",
+    gil=GilLayout(at=360, last_holder=0, locked=8),
+)
+_3_10 = replace(
+    _3_9,
+    version=(3, 10),
+    source="headers of 3.10.13: pycore_runtime.h, pycore_interp.h, cpython/pystate.h, cpython/frameobject.h",
+    frames=FrameLayout(previous=24, code=32, instruction=96),
+    code=replace(_3_9.code, table="linetable"),
+)
+
 LAYOUTS: Mapping[Tuple[int, int], InterpreterLayout] = {
     row.version: row
     for row in (
-        InterpreterLayout(
-            version=(3, 8),
-            source="headers of 3.8.18: pycore_pystate.h, cpython/pystate.h, frameobject.h, code.h",
-            executed=True,
-            interpreters=32,
-            next_interpreter=0,
-            threads=8,
-            next_thread=8,
-            pthread=176,
-            native_id=None,
-            frame=24,
-            frame_through=None,
-            frames=FrameLayout(previous=24, code=32, instruction=104),
-            code=CodeLayout(filename=104, name=112, first_line=40, line_table=120, table="lnotab"),
-            strings=_WIDE_STRINGS,
-            gil=GilLayout(at=1160, last_holder=0, locked=8),
-        ),
-        InterpreterLayout(
-            version=(3, 9),
-            source="headers of 3.9.18: pycore_runtime.h, pycore_interp.h, cpython/pystate.h, cpython/frameobject.h",
-            executed=True,
-            interpreters=32,
-            next_interpreter=0,
-            threads=8,
-            next_thread=8,
-            pthread=176,
-            native_id=None,
-            frame=24,
-            frame_through=None,
-            frames=FrameLayout(previous=24, code=32, instruction=104),
-            code=CodeLayout(filename=104, name=112, first_line=40, line_table=120, table="lnotab"),
-            strings=_WIDE_STRINGS,
-            gil=GilLayout(at=360, last_holder=0, locked=8),
-        ),
-        InterpreterLayout(
-            version=(3, 10),
-            source="headers of 3.10.13: pycore_runtime.h, pycore_interp.h, cpython/pystate.h, cpython/frameobject.h",
-            executed=True,
-            interpreters=32,
-            next_interpreter=0,
-            threads=8,
-            next_thread=8,
-            pthread=176,
-            native_id=None,
-            frame=24,
-            frame_through=None,
-            frames=FrameLayout(previous=24, code=32, instruction=96),
-            code=CodeLayout(filename=104, name=112, first_line=40, line_table=120, table="linetable"),
-            strings=_WIDE_STRINGS,
-            gil=GilLayout(at=360, last_holder=0, locked=8),
-        ),
+        _3_8,
+        _3_9,
+        _3_10,
         InterpreterLayout(
             version=(3, 11),
             source="headers of 3.11.7: pycore_runtime.h, pycore_interp.h, pycore_frame.h, cpython/code.h",
-            executed=True,
             interpreters=40,
             next_interpreter=0,
             threads=16,
@@ -170,7 +150,6 @@ LAYOUTS: Mapping[Tuple[int, int], InterpreterLayout] = {
         InterpreterLayout(
             version=(3, 12),
             source="headers of 3.12.1: pycore_runtime.h, pycore_interp.h, pycore_frame.h, pycore_gil.h, cpython/code.h",
-            executed=True,
             interpreters=40,
             next_interpreter=0,
             threads=72,
@@ -196,7 +175,6 @@ class SelfDescribed:
 
     version: Tuple[int, int]
     source: str
-    executed: bool
     fields: Mapping[str, int]
     shim_owners: Tuple[int, ...]
     code_tag_mask: int = 0
@@ -231,7 +209,6 @@ SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {
         SelfDescribed(
             version=(3, 13),
             source="headers of 3.13.0: pycore_runtime.h, pycore_frame.h (FRAME_OWNED_BY_CSTACK = 3)",
-            executed=True,
             fields=_TABLE_3_13,
             shim_owners=(3,),
         ),
@@ -240,7 +217,6 @@ SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {
             source="headers of 3.14.10: pycore_debug_offsets.h, pycore_interpframe_structs.h; "
             "FRAME_OWNED_BY_INTERPRETER = 3, FRAME_OWNED_BY_CSTACK = 4; f_executable is a _PyStackRef; each thread "
             "state has a base_frame",
-            executed=True,
             fields=_TABLE_3_14,
             shim_owners=(3, 4),
             code_tag_mask=3,
@@ -248,8 +224,6 @@ SELF_DESCRIBED: Mapping[Tuple[int, int], SelfDescribed] = {
         ),
     )
 }
-
-KNOWN_VERSIONS: Tuple[Tuple[int, int], ...] = tuple(sorted([*LAYOUTS, *SELF_DESCRIBED]))
 
 
 @dataclass(frozen=True)

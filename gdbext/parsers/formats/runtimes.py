@@ -105,7 +105,6 @@ def _numbered_stack(match: Match[str]) -> Event:
 
 _BLOCKED_ON = regex(r"BLOCKED on (?P<lock>[\w.$]{1,200}@[0-9a-f]{1,16}) owned by \"(?P<owner>[^\"]{1,200})\"")
 _WANTED = "- waiting to lock <{}>, which is held by {}"
-_ID = r"0x[0-9a-f]{1,16}|[\w.$]{1,200}@[0-9a-f]{1,16}"
 
 ROWS: Tuple[Row, ...] = (
     row("go", "goroutine ", r"goroutine (?P<id>\d{1,12})(?: [^\[\]]{0,120})? \[(?P<state>[^\]]{1,80})\]:$", _goroutine),

@@ -25,7 +25,6 @@ PROFILE = EngineProfile(
     ),
     threads_are_ranks=True,
     environment=("FT_LOG_LEVEL", "FT_DEBUG_LEVEL"),
-    tuning=("FT_DEBUG_LEVEL", "FT_LOG_LEVEL", "FT_LOG_FIRST_RANK_ONLY", "FT_NVTX", "NCCL_LAUNCH_MODE"),
     notes={
         "ranks": "with mpirun a process is a rank; in Triton and the *_triton_example programs a thread is",
         "device": "the device is the rank modulo the number of devices",

@@ -21,6 +21,5 @@ PROFILE = EngineProfile(
     namespaces=(r"ggml_", r"gguf_", r"llama_", r"llm_(?:build|graph)_", r"server_(?:context|slot|queue)", r"mtmd_"),
     python_paths=(r"(?:^|/)llama_cpp/",),
     threads_are_ranks=True,
-    tuning=("GGML_CUDA_P2P", "GGML_NO_BACKTRACE", "GGML_CUDA_ENABLE_UNIFIED_MEMORY"),
     notes={"abort": "ggml_abort starts a debugger of its own, which fails while another one is attached"},
 )

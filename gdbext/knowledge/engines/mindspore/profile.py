@@ -10,6 +10,5 @@ PROFILE = EngineProfile(
     python_paths=(r"(?:^|/)(?:vllm_)?mindspore/", r"(?:^|/)mindformers/", r"(?:^|/)mindspeed(?:_llm)?/"),
     variables=MINDSPORE,
     environment=("MS_ROLE", "MS_SCHED_HOST", "MS_WORKER_NUM"),
-    tuning=("MS_ROLE", "MS_TOPO_TIMEOUT", "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT"),
     notes={"scheduler": "only MS_ROLE tells it from worker 0: both carry RANK_ID=0"},
 )

@@ -22,5 +22,4 @@ PROFILE = EngineProfile(
     namespaces=(r"ncclTest", r"testResult_t"),
     threads_are_ranks=True,
     environment=("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID"),
-    tuning=("NCCL_LAUNCH_MODE", "NCCL_COMM_BLOCKING"),
 )

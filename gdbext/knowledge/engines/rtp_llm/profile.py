@@ -19,7 +19,6 @@ PROFILE = EngineProfile(
     python_paths=(r"(?:^|/)rtp_llm/", r"(?:^|/)maga_transformer/"),
     variables=(RTP_LLM,),
     environment=("WORLD_RANK", "FT_CORE_DUMP_ON_EXCEPTION"),
-    tuning=("LOG_LEVEL", "FT_DEBUG_LEVEL", "FT_CORE_DUMP_ON_EXCEPTION", "TP_SIZE", "DP_SIZE", "EP_SIZE"),
     notes={
         "title": "rtp_llm_rank-N carries the local rank; v0.1.x sets no title",
         "timeout": "the process group's time limit is a century: no watchdog ever fires",

@@ -26,7 +26,6 @@ PROFILE = EngineProfile(
     namespaces=(r"sglang::", r"sgl_kernel::", r"sgl_diffusion::"),
     python_paths=(r"(?:^|/)sglang/(?:srt|lang|jit_kernel|multimodal_gen|cli|launch_server)", r"(?:^|/)sgl_kernel/"),
     environment=("SGLANG_BLOCK_NONZERO_RANK_CHILDREN", "SGLANG_SKIP_P2P_CHECK"),
-    tuning=("SGLANG_SKIP_P2P_CHECK", "CUDA_DEVICE_MAX_CONNECTIONS"),
     overlapping=("dp",),
     sizes={
         "tp": ("--tp-size", "--tensor-parallel-size", "--tp"),

@@ -25,7 +25,6 @@ PROFILE = EngineProfile(
     ),
     python_paths=(r"(?:^|/)tensorrt_llm/",),
     environment=("TLLM_SPAWN_PROXY_PROCESS", "TLLM_DISABLE_MPI", "tllm_mpi_size"),
-    tuning=("TLLM_LOG_LEVEL", "TLLM_DEBUG_MODE", "FORCE_NCCL_ALL_REDUCE_STRATEGY", "TLLM_DISABLE_MPI"),
     sizes={
         "tp": ("--tp_size", "--tensor_parallel_size", "--tp"),
         "pp": ("--pp_size", "--pipeline_parallel_size", "--pp"),

@@ -7,6 +7,5 @@ PROFILE = EngineProfile(
     titles=(TitleRule(r"^ray::(?:RayTrainWorker|TorchTrainer)\b", "rank", "Ray Train"),),
     libraries=(r"(?:^|/)libtorch(?:_cpu|_cuda|_python|_hip|_npu)?\.so", r"(?:^|/)libc10(?:_cuda|_hip)?\.so"),
     environment=("TORCHELASTIC_RUN_ID", "MASTER_ADDR"),
-    tuning=("TORCH_NCCL_BLOCKING_WAIT", "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_CUDA_ALLOC_CONF"),
     notes={"frames": "no namespace: torch's own frames are library frames, the job's code is the user's"},
 )

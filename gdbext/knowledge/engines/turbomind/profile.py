@@ -14,6 +14,5 @@ PROFILE = EngineProfile(
     python_paths=(r"(?:^|/)lmdeploy/",),
     threads_are_ranks=True,
     environment=("LMDEPLOY_DIST_INIT_ADDR", "TM_LOG_LEVEL"),
-    tuning=("TM_DEBUG_LEVEL", "TM_LOG_LEVEL", "TM_ANOMALY_HANDLER", "LMDEPLOY_DIST_INIT_ADDR"),
     notes={"ranks": "each GPU has its Engine and ModelExecutor threads in one process"},
 )

@@ -34,15 +34,6 @@ PROFILE = EngineProfile(
         r"^vllm/\w+\.py$",
     ),
     environment=("VLLM_DP_RANK", "VLLM_DP_SIZE", "VLLM_WORKER_MULTIPROC_METHOD"),
-    tuning=(
-        "VLLM_DP_RANK",
-        "VLLM_DP_SIZE",
-        "VLLM_ALLREDUCE_USE_SYMM_MEM",
-        "VLLM_SKIP_P2P_CHECK",
-        "VLLM_WORKER_MULTIPROC_METHOD",
-        "VLLM_ENABLE_V1_MULTIPROCESSING",
-        "VLLM_LOGGING_LEVEL",
-    ),
     order=("dp", "pp", "pcp", "tp"),
     sizes={
         "tp": ("--tensor-parallel-size", "-tp", "--tensor_parallel_size"),
