@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Optional, Sequence
 
+from gdbext.capture.proc_texts import text_of
+
 WORTH = 2 << 20
 """Bytes of stacks from which a gdb more is worth its start: a torch rank with 100 threads, 1,900 frames, has 0.6 MiB.
 
@@ -65,20 +67,12 @@ def memory_at_hand(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> Optio
 
 
 def _available(path: str) -> Optional[int]:
-    for line in _text(path).splitlines():
+    for line in text_of(path).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10
     return None
 
 
 def _left(folder: str, limit: str, used: str) -> Optional[int]:
-    most, now = _text(f"{folder}/{limit}").strip(), _text(f"{folder}/{used}").strip()
+    most, now = text_of(f"{folder}/{limit}").strip(), text_of(f"{folder}/{used}").strip()
     return max(0, int(most) - int(now)) if most.isdigit() and now.isdigit() else None
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

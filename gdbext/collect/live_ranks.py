@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.locks_in_memory import futexes
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
@@ -37,7 +37,6 @@ from gdbext.collect.rank_locks import Neighbours
 from gdbext.discovery.preflight_checks.attach_permission import check
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import rank_from_environ, told_apart
-from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.codes import Code, ReadState
 from gdbext.model.errors import NothingFound
 from gdbext.model.job import Job, JobSnapshot, RankSnapshot, Refusal
@@ -177,7 +176,7 @@ class Look:
             environ = self._proc.environ(rank.pid)
         if not isinstance(environ, Missing):
             rank.process = rank_from_environ(rank.process, environ)
-            rank.environment = {name: environ[name] for name in sorted(RECORDED) if name in environ}
+            rank.environment = recorded(environ)
             rank.cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '')}/.cache"
         if not rank.blocked:
             rank.interpreter = interpreter_of(rank.pid)

@@ -6,10 +6,10 @@ go, or when all of them are blocked in the very calls that they were in before. 
 
 from __future__ import annotations
 
-import os
 import time
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional
 
+from gdbext.capture.proc_texts import threads_of
 from gdbext.capture.stop.ptrace import thread_state, tracer_of
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import Mark, mark
@@ -33,7 +33,7 @@ class Sign(NamedTuple):
 
 def marks_of(pid: int) -> Marks:
     """Where each thread stands, taken right after it was let go."""
-    return {tid: mark(pid, tid) for tid in _threads(pid)}
+    return {tid: mark(pid, tid) for tid in threads_of(pid)}
 
 
 def sign_of(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
@@ -46,7 +46,7 @@ def sign_of(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
 
 
 def _sign(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
-    states = {tid: thread_state(pid, tid) for tid in _threads(pid)}
+    states = {tid: thread_state(pid, tid) for tid in threads_of(pid)}
     if all(state in "ZX" for state in states.values()):
         return Sign("gone")
     held = {tid: tracer for tid in (pid, *_in(states, "t")) for tracer in [tracer_of(pid, tid)] if tracer}
@@ -90,13 +90,6 @@ def _same(before: Optional[ThreadTimes], now: Standing) -> bool:
         return False
     number = before.syscall[0] if before.syscall else None
     return call_number(now) in (number, RESTART)
-
-
-def _threads(pid: int) -> Tuple[int, ...]:
-    try:
-        return tuple(int(name) for name in os.listdir(f"/proc/{pid}/task"))
-    except OSError:
-        return ()
 
 
 def _in(states: Mapping[int, str], letters: str) -> List[int]:

@@ -13,13 +13,13 @@ from gdbext.capture.cores.core_file import CoreFile, open_core
 from gdbext.capture.cores.core_notes import Notes
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import StartBlock, arguments_of, environ_of, start_block
+from gdbext.capture.memory.environ import recorded
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import Frozen, Limits, freeze, resolve
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.of_cores import Dumped, DumpedProcesses
 from gdbext.discovery.ranks.selectors import Selector
-from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.knowledge.runtimes.signals import FATAL
 from gdbext.model.codes import Code
 from gdbext.model.errors import GdbextError
@@ -78,8 +78,7 @@ def open_cores(paths: Sequence[str], sysroot: Optional[str] = None, program: Opt
             block = start_block(core)
             one = _dumped(core, objects, block)
             dumped.append(one)
-            known = {} if isinstance(one.environ, Missing) else one.environ
-            kept = {name: known[name] for name in sorted(RECORDED) if name in known}
+            kept = recorded(one.environ)
             opened.append(OpenCore(core, objects, block, RankProcess(pid=one.pid, role="rank"), kept))
         job = _job(opened, dumped)
         stack.pop_all()  # everything worked: they stay open

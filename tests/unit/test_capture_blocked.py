@@ -78,10 +78,10 @@ def test_without_the_scheduler_s_statistics_context_switches_count(tmp_path, sch
 def test_a_thread_that_is_gone_or_out_of_reach(tmp_path, monkeypatch):
     assert mark(5, 7, str(tmp_path)) == GONE
 
-    def refuse(folder, name):
+    def refuse(path):
         raise PermissionError(1, "not permitted")
 
-    monkeypatch.setattr(sleeping_threads, "_text", refuse)
+    monkeypatch.setattr(sleeping_threads, "read_text", refuse)
     assert mark(5, 7, str(tmp_path)) == REFUSED
 
 

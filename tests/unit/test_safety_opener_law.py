@@ -18,26 +18,19 @@ APART = {"safe_open", "rankpdb"}  # the opener itself; what runs inside of ranks
 
 EXCEPTIONS = {
     "of the kernel: /proc, /sys, /dev/kmsg": """
-        capture/without_stop/counters.py:take capture/without_stop/counters.py:_text
-        capture/without_stop/sleeping_threads.py:_text capture/memory/maps.py:read_maps_text
+        capture/without_stop/counters.py:take capture/proc_texts.py:read_text capture/memory/maps.py:read_maps_text
         capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
-        capture/without_stop/copying.py:_Look._tids capture/stop/ptrace.py:Tracees.seize_new
-        capture/stop/ptrace.py:thread_state capture/stop/ptrace.py:_status
-        capture/stop/ptrace.py:_blocked_registers capture/stop/copy_of_process.py:_Held.prepare
-        capture/stop/copy_of_process.py:read_proc capture/locks_in_memory/lock_context.py:exists_beside
-        capture/stop/breakpoint_guard.py:opened capture/without_stop/kernel_threads.py:look
-        capture/without_stop/kernel_threads.py:_text capture/stop/no_interruption.py:_own_threads
-        capture/symbols/library_versions.py:of_this_host inside_gdb/stacks/read_copies.py:_end_with
-        inside_gdb/calls/target_calls.py:_signals inside_gdb/ranks/ended_ranks.py:whole
-        inside_gdb/stacks/held_ranks.py:_HeldReading.alive discovery/locks_pipes_sockets/open_files.py:each_descriptor
-        discovery/locks_pipes_sockets/peers.py:_wakes_itself
+        capture/stop/copy_of_process.py:_Held.prepare capture/stop/copy_of_process.py:read_proc
+        capture/locks_in_memory/lock_context.py:exists_beside capture/stop/breakpoint_guard.py:opened
+        capture/proc_texts.py:threads_of capture/stop/no_interruption.py:_own_threads
+        inside_gdb/stacks/read_copies.py:_end_with inside_gdb/stacks/held_ranks.py:_HeldReading.alive
+        discovery/locks_pipes_sockets/open_files.py:each_descriptor discovery/locks_pipes_sockets/peers.py:_wakes_itself
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files
         discovery/proc/procfs.py:ProcFS.may_attach discovery/proc/procfs.py:ProcFS._read
-        cli/sanitizer/installed_tool.py:_tracer witnesses/kernel_log.py:read_kernel_log
-        witnesses/question.py:_inner_pids collect/release_check.py:_threads collect/gdbs_side_by_side.py:_text
-        cli/gpu_cores/arm.py:_gpus cli/gpu_cores/armed_ranks.py:_same_root
+        witnesses/kernel_log.py:read_kernel_log witnesses/question.py:_inner_pids cli/gpu_cores/arm.py:_gpus
+        cli/gpu_cores/armed_ranks.py:_same_root
     """,
     "memory without a file": """
         cli/service/alerts.py:Alerts._start cli/service/look_process.py:LookProcess.__init__

@@ -16,6 +16,7 @@ from typing import Callable, Dict, List, Optional, Sequence
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.memory.maps import Mapping, read_maps
 from gdbext.capture.memory.process_memory import Memory, ProcessMemory
+from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.missing import Maybe, Missing
 from gdbext.safe_open import files, regular_files
 
@@ -35,6 +36,11 @@ def read_environ(pid: int, root: str = "/proc") -> Maybe[Dict[str, str]]:
     except OSError as error:
         return Missing(f"environment of {pid}: {error.strerror}")
     return environ_in(ProcessMemory(pid), mappings, program, lambda path: f"{root}/{pid}/root{path}")
+
+
+def recorded(environ: Maybe[Dict[str, str]]) -> Dict[str, str]:
+    """Those that a snapshot may have; none where they cannot be read."""
+    return {} if isinstance(environ, Missing) else {name: environ[name] for name in sorted(RECORDED) if name in environ}
 
 
 def environ_in(

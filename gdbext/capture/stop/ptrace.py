@@ -14,6 +14,7 @@ from array import array
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.machine import Architecture
+from gdbext.capture.proc_texts import text_of, threads_of
 from gdbext.capture.without_stop.syscall_line import parse_standing
 from gdbext.model.missing import Missing
 
@@ -77,11 +78,7 @@ class Tracees:
 
     def seize_new(self) -> bool:
         """Seize the threads that we do not have yet; nothing stops by this. False when there was none."""
-        try:
-            names = os.listdir(f"/proc/{self.pid}/task")
-        except OSError:
-            return False
-        new = [tid for tid in map(int, names) if tid not in self._known]
+        new = [tid for tid in threads_of(self.pid) if tid not in self._known]
         room = max(0, self._limit - len(self._known))
         self.left_out = len(new[room:])
         self.seize(new[:room])
@@ -204,11 +201,8 @@ class Tracees:
 
 def thread_state(pid: int, tid: int) -> str:
     """The state letter of a thread; "X" when it is gone."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0].decode()
-    except (OSError, IndexError):
-        return "X"
+    fields = text_of(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
+    return fields[0] if fields else "X"
 
 
 def tracer_of(pid: int, tid: int) -> int:
@@ -219,11 +213,7 @@ def tracer_of(pid: int, tid: int) -> int:
 
 
 def _status(folder: str) -> Dict[str, str]:
-    try:
-        with open(f"{folder}/status", encoding="utf-8", errors="replace") as stream:
-            pairs = [line.partition(":") for line in stream]
-    except OSError:
-        return {}
+    pairs = (line.partition(":") for line in text_of(f"{folder}/status").split("\n"))
     return {name: value.strip() for name, _, value in pairs}
 
 
@@ -242,11 +232,7 @@ def why_refused(pid: int, tid: int) -> str:
 def _blocked_registers(pid: int, tid: int, row: Architecture) -> Optional[Tuple[int, ...]]:
     """The registers of a thread that cannot be stopped, as far as /proc/PID/task/TID/syscall knows them: sp and pc, all
     others 0. `None` when the thread runs or may not be looked at."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii", errors="replace") as stream:
-            found = parse_standing(stream.read())
-    except OSError:
-        return None
+    found = parse_standing(text_of(f"/proc/{pid}/task/{tid}/syscall"))
     if isinstance(found, Missing):
         return None
     words = [0] * row.registers

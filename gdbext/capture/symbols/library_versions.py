@@ -10,6 +10,7 @@ import os
 import re
 from typing import Dict, Iterable, Optional, Set
 
+from gdbext.capture.proc_texts import text_of
 from gdbext.safe_open import files
 
 _LIBRARY = re.compile(
@@ -53,9 +54,5 @@ def _packages(folder: str) -> Dict[str, str]:
 def of_this_host(proc: str = "/proc") -> Dict[str, str]:
     """The kernel, and the NVIDIA driver where there is one."""
     found = {"kernel": " ".join(os.uname()[index] for index in (0, 2, 4))}
-    try:
-        with open(f"{proc}/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
-            found["NVIDIA driver"] = file.readline(400).strip()
-    except OSError:
-        pass
-    return found
+    driver = text_of(f"{proc}/driver/nvidia/version").partition("\n")[0]
+    return {**found, "NVIDIA driver": driver[:400].strip()} if driver else found

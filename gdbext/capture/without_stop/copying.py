@@ -17,6 +17,7 @@ from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, CopyBuffer, ProcessMemory, merge
+from gdbext.capture.proc_texts import threads_of
 from gdbext.capture.stop.copy_of_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
 from gdbext.capture.stop.ptrace import thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
@@ -167,10 +168,7 @@ class _Look:
 
     def _tids(self) -> List[int]:
         """The threads that there are now, at most as many as the budget allows."""
-        try:
-            found = [int(name) for name in os.listdir(f"/proc/{self._pid}/task")]
-        except OSError:
-            return []
+        found = threads_of(self._pid)
         left_out = len(found) - self._budget.threads
         note = f"threads beyond the limit of {self._budget.threads} were not read"
         if left_out > 0 and note not in self._problems:

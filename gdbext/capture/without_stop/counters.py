@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.proc_texts import text_of
 from gdbext.capture.without_stop.syscall_line import Standing, call_number, parse_standing
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.activity import Activity, Child
@@ -61,19 +62,19 @@ def take(pids: Sequence[int], proc: str = "/proc") -> Census:
     processes: Dict[int, _Process] = {}
     for name in os.listdir(proc):
         if name.isdigit():
-            found = _process(_text(f"{proc}/{name}/stat"))
+            found = _process(text_of(f"{proc}/{name}/stat"))
             if found is not None:
                 processes[int(name)] = found
     moved = {pid: _bytes(f"{proc}/{pid}/io") for pid in pids}
     by_main = {pid: _bytes(f"{proc}/{pid}/task/{pid}/io") for pid in pids}
-    swapped = {pid: _field(_text(f"{proc}/{pid}/status"), "VmSwap:") for pid in pids}
+    swapped = {pid: _field(text_of(f"{proc}/{pid}/status"), "VmSwap:") for pid in pids}
     return Census(
         at=time.monotonic(),
         processes=processes,
         moved=moved,
         moved_by_main=by_main,
         swapped={pid: value * 1024 for pid, value in swapped.items() if value is not None},
-        napping=frozenset(one for one in _below(set(pids), processes) if _naps(_text(f"{proc}/{one}/syscall"))),
+        napping=frozenset(one for one in _below(set(pids), processes) if _naps(text_of(f"{proc}/{one}/syscall"))),
     )
 
 
@@ -144,7 +145,7 @@ def _children(
 
 
 def _bytes(path: str) -> _Bytes:
-    text = _text(path)
+    text = text_of(path)
     return _Bytes(*(_field(text, name) for name in ("rchar:", "wchar:", "read_bytes:", "write_bytes:")))
 
 
@@ -169,11 +170,3 @@ def _field(text: str, name: str) -> Optional[int]:
     line = next((line for line in text.splitlines() if line.startswith(name)), "")
     words = line.split()
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(1 << 14).decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
+from gdbext.capture.proc_texts import text_of, threads_of
 from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
 from gdbext.model.missing import Missing
 
@@ -38,12 +39,7 @@ def look(pid: int, proc: str = "/proc", glance: bool = False) -> Dict[int, Threa
     Threads that end while we look are left out. About 60 microseconds per thread. `glance`: half of that, for a poll
     that is repeated: processor time in clock ticks, and where the kernel tells the call no `wchan`.
     """
-    folder = f"{proc}/{pid}/task"
-    try:
-        tids = [int(name) for name in os.listdir(folder)]
-    except OSError:
-        return {}
-    looks = (_look_at(f"{folder}/{tid}", tid, glance) for tid in tids[:_MOST])
+    looks = (_look_at(f"{proc}/{pid}/task/{tid}", tid, glance) for tid in threads_of(pid, proc)[:_MOST])
     return {found.tid: found for found in looks if found}
 
 
@@ -69,7 +65,7 @@ def lasting(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes])
 
 
 def _look_at(folder: str, tid: int, glance: bool) -> Optional[ThreadTimes]:
-    stat = _text(folder, "stat")
+    stat = text_of(f"{folder}/stat")
     if not stat:
         return None
     at = time.monotonic()
@@ -79,16 +75,16 @@ def _look_at(folder: str, tid: int, glance: bool) -> Optional[ThreadTimes]:
         state, ticks, started = fields[0], int(fields[11]) + int(fields[12]), int(fields[19])
     except (IndexError, ValueError):
         return None
-    switches = _switches(_text(folder, "status"))
-    number, sp, pc = _syscall(_text(folder, "syscall"))
-    wchan = "" if glance and (sp is not None or state == "R") else _text(folder, "wchan")
+    switches = _switches(text_of(f"{folder}/status"))
+    number, sp, pc = _syscall(text_of(f"{folder}/syscall"))
+    wchan = "" if glance and (sp is not None or state == "R") else text_of(f"{folder}/wchan")
     return ThreadTimes(
         tid=tid,
         at=at,
         state=state,
         name=name,
         started=started,
-        cpu_ns=_scheduled("" if glance else _text(folder, "schedstat"), ticks),
+        cpu_ns=_scheduled("" if glance else text_of(f"{folder}/schedstat"), ticks),
         waited=switches.get("voluntary_ctxt_switches"),
         preempted=switches.get("nonvoluntary_ctxt_switches"),
         wchan=wchan.strip("\0 0\n") or None,  # "0": it runs, or the kernel keeps it to itself
@@ -96,19 +92,6 @@ def _look_at(folder: str, tid: int, glance: bool) -> Optional[ThreadTimes]:
         sp=sp,
         pc=pc,
     )
-
-
-def _text(folder: str, name: str) -> str:
-    try:
-        descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)  # a stream takes twice the time
-    except OSError:
-        return ""
-    try:
-        return os.read(descriptor, 1 << 16).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
 
 
 def _scheduled(schedstat: str, ticks: int) -> int:

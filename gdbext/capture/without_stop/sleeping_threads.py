@@ -7,13 +7,13 @@ process_vm_readv(2) does; nothing is traced by reading it.
 
 from __future__ import annotations
 
-import os
 from array import array
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.machine import Architecture
 from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.proc_texts import read_text
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop.syscall_line import GONE, NO_CALL, REFUSED, Standing, call_number, parse_standing
 from gdbext.model.missing import Maybe, Missing
@@ -23,7 +23,6 @@ UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D
 follows it fails instead of reading something else."""
 
 _WORD = 1 << 64
-_LONGEST = 4096  # bytes of a file of /proc
 
 
 class Mark(NamedTuple):
@@ -39,7 +38,7 @@ def mark(pid: int, tid: int, proc: str = "/proc") -> Maybe[Mark]:
     folder = f"{proc}/{pid}/task/{tid}"
     try:
         counters = _counters(folder)
-        standing = parse_standing(_text(folder, "syscall"))
+        standing = parse_standing(read_text(f"{folder}/syscall"))
     except PermissionError:
         return REFUSED
     except OSError:
@@ -59,7 +58,7 @@ def asleep_in(pid: int, tid: int) -> Optional[Tuple[Mark, Tuple[int, ...]]]:
 def processor_time(pid: int, tid: int, proc: str = "/proc") -> Optional[int]:
     """Nanoseconds that a thread has used, where the kernel keeps them exactly."""
     try:
-        fields = _text(f"{proc}/{pid}/task/{tid}", "schedstat").split()
+        fields = read_text(f"{proc}/{pid}/task/{tid}/schedstat").split()
     except OSError:
         return None
     return int(fields[0]) if len(fields) == 3 and fields[0].isdigit() and fields[2] != "0" else None
@@ -69,20 +68,12 @@ def _counters(folder: str) -> str:
     """Time on a processor and the number of times that it got one; where the kernel does not keep these, its context
     switches."""
     try:
-        scheduled = _text(folder, "schedstat")
+        scheduled = read_text(f"{folder}/schedstat")
     except FileNotFoundError:
         scheduled = ""
     if scheduled.split()[2:] not in ([], ["0"]):
         return scheduled
-    return "".join(line for line in _text(folder, "status").splitlines() if "ctxt_switches" in line)
-
-
-def _text(folder: str, name: str) -> str:
-    descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, _LONGEST).decode("ascii", "replace")
-    finally:
-        os.close(descriptor)
+    return "".join(line for line in read_text(f"{folder}/status").splitlines() if "ctxt_switches" in line)
 
 
 # --- registers ---

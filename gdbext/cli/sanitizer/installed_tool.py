@@ -10,6 +10,7 @@ import sys
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.capture.gpu_code.has_lines import device_code_of
+from gdbext.capture.proc_texts import text_of
 from gdbext.capture.symbols.library_versions import of_this_host
 from gdbext.discovery.proc import programs
 from gdbext.knowledge.launch.sanitizer_options import (
@@ -130,12 +131,8 @@ def _driver(tool: SanitizerTool) -> str:
 
 def _tracer() -> str:
     """A debugger that is there already would have to share every process."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            line = next((one for one in file if one.startswith("TracerPid:")), "TracerPid: 0")
-    except OSError:
-        return ""
-    pid = int(line.split()[1])
+    lines = text_of("/proc/self/status").split("\n")
+    pid = next((int(one.split()[1]) for one in lines if one.startswith("TracerPid:")), 0)
     return f"gdbext is traced by pid {pid}: the sanitizer and a debugger slow each other down" if pid else ""
 
 

@@ -6,11 +6,10 @@ import time
 from typing import Dict, Optional
 
 from gdbext.analysis.progress.standstill import Patience, Stillness
+from gdbext.capture.memory.environ import recorded
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.job import Job
-from gdbext.model.missing import Missing
 from gdbext.model.watching import Pulse, ThreadPulse
 from gdbext.witnesses import ras
 from gdbext.witnesses.question import Asked, Question
@@ -72,8 +71,7 @@ def _counters(job: Job, proc: ProcFS) -> str:
     """What NCCL's status service counts; "" where it does not answer."""
     ranks = []
     for index, rank in enumerate(job.ranks):
-        environ = proc.environ(rank.pid)
-        known = {} if isinstance(environ, Missing) else {name: environ[name] for name in RECORDED if name in environ}
+        known = recorded(proc.environ(rank.pid))
         ranks.append(Asked(index=index, pid=rank.pid, rank=rank.rank, device=rank.device, environment=known))
     witness = ras.ask(Question(tuple(ranks), time.monotonic() + 1.0))
     return "\n".join(one.text for one in witness.statements) if witness.state == "present" else ""

@@ -19,6 +19,7 @@ import gdb
 
 from gdbext.analysis.stacks.safe_to_call import obstacle, processor_obstacle, restart_obstacle
 from gdbext.capture.machine import gdb_registers
+from gdbext.capture.proc_texts import text_of
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import alarm, compat, memory
 from gdbext.inside_gdb.base.functions import address_of
@@ -302,11 +303,8 @@ def _waiting_interrupt(pid: int) -> bool:
 
 def _signals(path: str, name: str) -> int:
     """A set of signals of /proc/PID/status (proc_pid_status(5)); all of them when it cannot be read."""
-    try:
-        with open(path) as file:
-            return next((int(line.split()[1], 16) for line in file if line.startswith(name + ":")), -1)
-    except (OSError, ValueError, IndexError):
-        return -1
+    lines = text_of(path).split("\n")
+    return next((int(line.split()[1], 16) for line in lines if line.startswith(name + ":")), -1)
 
 
 def _counted(ids: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 import gdb
 
+from gdbext.capture.proc_texts import threads_of
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.ranks.timed_stop import tap
 from gdbext.model.missing import Missing
@@ -82,9 +83,8 @@ class Fates:
 
 def whole(inferior: gdb.Inferior) -> bool:
     """Whether what gdb knows of its threads is true: an exec ends all but one, before gdb has noticed, SIGKILL all."""
-    try:
-        there = set(map(int, os.listdir(f"/proc/{inferior.pid}/task")))
-    except OSError:  # of another machine: gdb knows better
+    there = set(threads_of(inferior.pid))
+    if not there:  # of another machine: gdb knows better
         return True
     return not has_ended(inferior.pid) and there.issuperset(thread.ptid[1] for thread in inferior.threads())
 

@@ -13,7 +13,7 @@ import gdb
 
 from gdbext import __version__
 from gdbext.analysis.stacks.interleave import interleave
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.pointer_search import searched
 from gdbext.capture.python import python_arguments
@@ -26,7 +26,6 @@ from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores
 from gdbext.inside_gdb.stacks.lock_waits import lock_waits
 from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
-from gdbext.knowledge.launch.environment import RECORDED
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import Code, Given, RankState, ReadState, StackEnd
 from gdbext.model.communicator import Searched
@@ -144,7 +143,7 @@ class _HeldReading(ProcessReading):
     def environment(self) -> Mapping[str, str]:
         if self._subject.core is not None:
             return self._subject.core.environment
-        return {} if self._is_core else _environment(self.process.pid)
+        return {} if self._is_core else recorded(read_environ(self.process.pid))
 
     def mapped_files(self) -> Iterable[str]:
         return self._modules.paths
@@ -199,11 +198,6 @@ def some_threads(
         whole = interleave(native, found) if found else native
         looks.append(ThreadLook(whole, native, (*native.problems, *problems), found))
     return tuple(looks)
-
-
-def _environment(pid: int) -> Mapping[str, str]:
-    environ = read_environ(pid)
-    return {} if isinstance(environ, Missing) else {name: environ[name] for name in sorted(RECORDED) if name in environ}
 
 
 def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonStacks]:
