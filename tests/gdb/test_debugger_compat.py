@@ -19,7 +19,7 @@ FORGOTTEN = "Python Exception <class 'KeyboardInterrupt'>: "
 RUN = """
 import gdb, os
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.base.symbols import quoted
+from gdbext.inside_gdb.base.compat import quoted
 
 def tried(name, command, function=compat.run):
     try:

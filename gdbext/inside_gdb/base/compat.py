@@ -212,11 +212,15 @@ def open_core(path: str) -> None:
     if _PLAIN_PATH.match(path):
         one_command(f"core-file {path}")
         return
-    word = '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
     try:
-        one_command(f"core-file {word}")
+        one_command(f"core-file {quoted(path)}")
     except gdb.error:
         one_command(f"core-file {path}")
+
+
+def quoted(path: str) -> str:
+    """One word for gdb_buildargv, which knows backslashes and quotes."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 _PLAIN_PATH = re.compile(r"/[\w./+,:@%=-]*\Z")

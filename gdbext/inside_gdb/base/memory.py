@@ -14,7 +14,7 @@ import gdb
 
 from gdbext.capture.cores.core_file import ABSENT_INODE, maps_of
 from gdbext.capture.machine import SMALLEST_PAGE
-from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
+from gdbext.capture.memory.maps import MemoryMap, read_maps
 from gdbext.capture.memory.process_memory import READ_LIMIT, Memory, ProcessMemory
 from gdbext.inside_gdb.base import compat
 from gdbext.model.errors import GdbextError
@@ -40,7 +40,6 @@ _DEVICES = (
     (re.compile(r"/dev/nvidia\d"), REGISTERS),
     (re.compile(r"/dev/(davinci|kfd|dri)"), REGISTERS),
 )
-_CORE_NAME = re.compile(r"Local core dump file:\s+[`'](.*?)', file type")
 _PAGE = SMALLEST_PAGE
 _GLOBAL_PIECE = 1 << 16
 
@@ -88,18 +87,8 @@ class TargetMemory:
         self.pid = self._inferior.pid
         self._live = compat.kind_of(self._inferior) == compat.HAS_PROCESS
         self._process = ProcessMemory(self._inferior.pid) if self._live else None
-        self._core = None if self._live else _core_of_current()
-        self._map = self._mappings()
+        self._map = map_of(self._inferior)
         self._pages: Dict[int, Optional[bytes]] = {}
-
-    def _mappings(self) -> Optional[MemoryMap]:
-        """None where the target has no map to look at: an executable alone, a remote target."""
-        try:
-            if self._live:
-                return parse_maps(read_maps_text(self._inferior.pid))
-            return maps_of(self._core) if self._core else None
-        except (OSError, ValueError, GdbextError):
-            return None
 
     def files(self) -> Tuple[str, ...]:
         """Paths of all mapped files, as the target sees them."""
@@ -172,6 +161,17 @@ class TargetMemory:
         return True
 
 
+def map_of(inferior: gdb.Inferior) -> Optional[MemoryMap]:
+    """None where there is none to look at: of an executable alone, of a remote target."""
+    try:
+        if compat.kind_of(inferior) == compat.HAS_PROCESS:
+            return read_maps(inferior.pid)
+        core = compat.core_path(inferior)
+        return maps_of(core) if core else None
+    except (OSError, ValueError, GdbextError):
+        return None
+
+
 _known: Dict[int, TargetMemory] = {}
 _watching: List[object] = []
 
@@ -205,11 +205,6 @@ def calls_allowed() -> bool:
     return bool(compat.parameter("llm allow-calls"))
 
 
-def has_device_memory() -> bool:
-    """Whether this gdb reads the GPU's memory."""
-    return compat.has_cuda_device()
-
-
 def why_not_device() -> str:
     """Why values in device memory are not shown, and what would show them."""
     if calls_allowed():
@@ -229,12 +224,3 @@ def read_global(address: int, size: int) -> Optional[bytes]:
     except (gdb.error, RuntimeError, ValueError):
         return None
     return data
-
-
-def _core_of_current() -> Optional[str]:
-    """The path of the core file of the current inferior, as gdb prints it."""
-    try:
-        found = _CORE_NAME.search(gdb.execute("info files", to_string=True))
-    except gdb.error:
-        return None
-    return found.group(1) if found else None

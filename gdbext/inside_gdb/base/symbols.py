@@ -40,7 +40,7 @@ def add(files: Iterable[SymbolFile]) -> Tuple[str, ...]:
     problems: List[str] = []
     for file in files:
         try:
-            compat.run(f"add-symbol-file {quoted(file.path)} -o {file.bias:#x}")
+            compat.run(f"add-symbol-file {compat.quoted(file.path)} -o {file.bias:#x}")
         except gdb.error as error:
             problems.append(_lacking(file, error))
     return tuple(problems)
@@ -49,7 +49,7 @@ def add(files: Iterable[SymbolFile]) -> Tuple[str, ...]:
 def add_program(file: SymbolFile) -> Tuple[str, ...]:
     """Load a file as that in which gdb looks for `main`, into the current inferior; returns what could not be."""
     try:
-        compat.run(f"symbol-file -o {file.bias:#x} {quoted(file.path)}")
+        compat.run(f"symbol-file -o {file.bias:#x} {compat.quoted(file.path)}")
     except gdb.error as error:
         return (_lacking(file, error),)
     return ()
@@ -134,15 +134,10 @@ def _program(pid: int) -> Tuple[str, ...]:
 def read_program(path: str) -> Tuple[str, ...]:
     """Make a file the program of the current inferior; returns why its symbols cannot be read, as one line."""
     try:
-        compat.run(f"file {quoted(path)}")
+        compat.run(f"file {compat.quoted(path)}")
     except gdb.error as error:
         return (f"no symbols of the program: {first_line(error)}",)
     return ()
-
-
-def quoted(path: str) -> str:
-    """One word for gdb_buildargv, which knows backslashes and quotes."""
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def first_line(error: Exception) -> str:

@@ -7,18 +7,15 @@ from typing import List, Optional, Sequence
 
 import gdb
 
-from gdbext.capture.cores.core_file import maps_of
-from gdbext.capture.memory.maps import MemoryMap, read_maps
 from gdbext.capture.memory.process_memory import Range
 from gdbext.capture.nccl.dwarf_layout import layout_of
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import Budget, in_core, resident_of
 from gdbext.capture.nccl.pointer_search import Search, stack_ranges, words_in
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.base.memory import TargetMemory
+from gdbext.inside_gdb.base.memory import TargetMemory, map_of
 from gdbext.knowledge.row_kinds import StructRow
 from gdbext.knowledge.runtimes.nccl import STRUCT, struct_row
-from gdbext.model.errors import GdbextError
 from gdbext.model.stack import ThreadStack
 
 WHOLE = Budget()
@@ -27,7 +24,7 @@ _STACK = 256 << 10  # bytes of each stack that are looked through for pointers
 
 def find(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool, scan: bool) -> Optional[Search]:
     """What frames, stacks and (if asked for) a scan lead to; None when the inferior has no map of its memory."""
-    memory = _map_of(inferior, is_core)
+    memory = map_of(inferior)
     if memory is None:
         return None
     with compat.selected(inferior):
@@ -45,13 +42,6 @@ def find(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool, s
             if scan:
                 search.by_scan(WHOLE)
     return search
-
-
-def _map_of(inferior: gdb.Inferior, is_core: bool) -> Optional[MemoryMap]:
-    try:
-        return maps_of(compat.core_path(inferior) or "") if is_core else read_maps(inferior.pid)
-    except (OSError, ValueError, GdbextError):
-        return None
 
 
 def _by_types(path: str) -> Optional[StructRow]:

@@ -6,15 +6,13 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import gdb
 
-from gdbext.capture.cores.core_file import maps_of
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners
 from gdbext.capture.machine import this_machine
-from gdbext.capture.memory.maps import MemoryMap, read_maps
+from gdbext.capture.memory.maps import MemoryMap
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.base.memory import TargetMemory
+from gdbext.inside_gdb.base.memory import TargetMemory, map_of
 from gdbext.inside_gdb.base.symbols import symbol_at
-from gdbext.model.errors import GdbextError
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
@@ -65,7 +63,7 @@ def _look(thread: gdb.InferiorThread, calls: Dict[int, Tuple[int, ...]], pointer
 def _surroundings(
     inferior: gdb.Inferior, ids: futexes.ThreadIds, complete: bool, is_core: bool
 ) -> lock_context.Surroundings:
-    memory = _map(inferior, is_core)
+    memory = map_of(inferior) or MemoryMap(())
     if is_core:
         place = lock_context.place_in(memory)
         return lock_context.Surroundings(ids.lwps, ids.words, complete, place, _variable)
@@ -93,13 +91,6 @@ def _beside(inferior: gdb.Inferior, ids: futexes.ThreadIds, proc: ProcFS) -> Dic
         return {}
     pids = [other.pid for other in gdb.inferiors() if other.pid not in (0, inferior.pid)]
     return {tid: (pid, tid) for pid in pids for tid in proc.tasks(pid)}
-
-
-def _map(inferior: gdb.Inferior, is_core: bool) -> MemoryMap:
-    try:
-        return maps_of(compat.core_path(inferior) or "") if is_core else read_maps(inferior.pid)
-    except (OSError, ValueError, GdbextError):
-        return MemoryMap(())
 
 
 def _variable(address: int) -> str:

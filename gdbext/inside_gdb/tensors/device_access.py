@@ -65,7 +65,7 @@ class DeviceAccess:
             return self._access.read_of(info)
         if self._gpu_core is not None:
             return self._gpu_core.read
-        if memory.has_device_memory() or not self._may_copy():
+        if compat.has_cuda_device() or not self._may_copy():
             return self._access.read_of(info)
         view = view_of(info)
         reach = [(length - 1) * stride for length, stride in zip(view.shape, view.strides)]
@@ -77,7 +77,7 @@ class DeviceAccess:
 
     def _reached(self, info: TensorInfo) -> TensorInfo:
         """Without the reason why its values cannot be read, where they can."""
-        if info.unreadable and _on_gpu(info) and (self._gpu_core or memory.has_device_memory() or self._may_copy()):
+        if info.unreadable and _on_gpu(info) and (self._gpu_core or compat.has_cuda_device() or self._may_copy()):
             return replace(info, unreadable=None)
         return info
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import Dict, FrozenSet, Iterator, Optional, Set, Tuple
 
 import gdb
@@ -23,12 +24,21 @@ _NUMBERS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR, gdb.TYPE_
 _AGGREGATES = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION)
 
 
+@contextmanager
+def _gdb() -> Iterator[None]:
+    """What gdb raises inside becomes `Unreadable`."""
+    try:
+        yield
+    except (gdb.error, RuntimeError, ValueError, OverflowError, TypeError) as error:
+        raise Unreadable(one_line(error)) from None
+
+
 class ValueNode(Node):
     """A gdb.Value. References are followed at once."""
 
     def __init__(self, value: gdb.Value, read: Read) -> None:
         self.read = read
-        try:
+        with _gdb():
             for _ in range(4):
                 if value.type.strip_typedefs().code not in _REFERENCES:
                     break
@@ -38,8 +48,6 @@ class ValueNode(Node):
             self.type_name = same_everywhere(self.type.name or self.type.tag or str(self.type))
             place = value.address
             self.address = None if place is None else int(place)
-        except (gdb.error, RuntimeError, ValueError, OverflowError) as error:
-            raise Unreadable(one_line(error)) from None
 
     @property
     def is_pointer(self) -> bool:
@@ -56,10 +64,8 @@ class ValueNode(Node):
     def member(self, name: str) -> Optional[Node]:
         if self.type.code not in _AGGREGATES or not _has_field(self.type, name):
             return None
-        try:
+        with _gdb():
             return self._node(self.value[name])
-        except (gdb.error, RuntimeError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def base(self, prefix: str) -> Optional[Node]:
         for one in self.bases():
@@ -75,10 +81,9 @@ class ValueNode(Node):
             return
         for field in self.type.fields():
             if field.is_base_class:
-                try:
-                    yield self._node(self.value[field])
-                except (gdb.error, RuntimeError) as error:
-                    raise Unreadable(one_line(error)) from None
+                with _gdb():
+                    base = self._node(self.value[field])
+                yield base
 
     def target(self) -> Optional[Node]:
         if not self.is_pointer or self.type.target().strip_typedefs().code in (gdb.TYPE_CODE_VOID, gdb.TYPE_CODE_FUNC):
@@ -88,18 +93,14 @@ class ValueNode(Node):
             raise Null("null pointer")
         if self.read(address, 1) is None:
             raise Unreadable(f"points to unreadable memory at {address:#x}")
-        try:
+        with _gdb():
             return self._node(self.value.dereference())
-        except (gdb.error, RuntimeError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def integer(self) -> int:
         if self.type.code not in _NUMBERS:
             raise Unreadable(f"{self.type_name[:NAME_CAP]} is not a number")
-        try:
+        with _gdb():
             return int(self.value)
-        except (gdb.error, RuntimeError, ValueError, OverflowError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def enumerator(self) -> Optional[str]:
         return None if self.type.code != gdb.TYPE_CODE_ENUM else _enumerators(self.type).get(self.integer())
@@ -113,10 +114,8 @@ class ValueNode(Node):
     def items(self, count: Optional[int], most: int) -> Tuple[Node, ...]:
         found = []
         for number in range(min(most, self.length() or 0 if count is None else count)):
-            try:
+            with _gdb():
                 found.append(self._node(self.value[number]))
-            except (gdb.error, RuntimeError) as error:
-                raise Unreadable(one_line(error)) from None
         return tuple(found)
 
     def item_size(self) -> int:
@@ -146,10 +145,8 @@ class ValueNode(Node):
             data = self.read(self.address, min(int(kind.sizeof), NAME_CAP)) or b""
             return data.split(b"\0", 1)[0].decode("utf-8", "replace")
         if kind.code == gdb.TYPE_CODE_STRUCT and _has_field(kind, "_M_string_length"):
-            try:
+            with _gdb():
                 length, start = int(self.value["_M_string_length"]), int(self.value["_M_dataplus"]["_M_p"])
-            except (gdb.error, RuntimeError, ValueError) as error:
-                raise Unreadable(one_line(error)) from None
             if not 0 <= length < 1 << 24:
                 raise Unreadable("corrupt string")
             found = read_text(start, length)
@@ -161,29 +158,23 @@ class ValueNode(Node):
 
     def at(self, address: int, type_name: str) -> ValueNode:
         """The object of a named type at an address."""
-        try:
+        with _gdb():
             kind = gdb.lookup_type(type_name)
             return self._node(gdb.Value(address).cast(kind.pointer()).dereference())
-        except (gdb.error, RuntimeError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def dynamic(self) -> Node:
-        try:
+        with _gdb():
             kind = self.value.dynamic_type
             if self.address is None or kind == self.value.type:
                 return self
             return self._node(self.value.cast(kind))
-        except (gdb.error, RuntimeError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def of_argument(self, number: int, address: int) -> Tuple[ValueNode, int]:
         """The object at an address that has the type of a template argument, and that type's size."""
-        try:
+        with _gdb():
             kind = self.type.template_argument(number)
             value = gdb.Value(address).cast(kind.pointer()).dereference()
             return self._node(value), int(kind.strip_typedefs().sizeof)
-        except (gdb.error, RuntimeError, TypeError) as error:
-            raise Unreadable(one_line(error)) from None
 
     def fields(self) -> Iterator[Tuple[str, ValueNode]]:
         """Data members with their names, those of base classes first; without static ones."""

@@ -145,7 +145,7 @@ class TensorAccess:
     def read_of(self, info: TensorInfo) -> Read:
         """How to read the values of a tensor."""
         if not isinstance(info.where, Missing) and info.where.startswith("gpu"):
-            return memory.read_global if memory.has_device_memory() else lambda address, size: None
+            return memory.read_global if compat.has_cuda_device() else lambda address, size: None
         return memory.current().read
 
     def in_frame(self) -> TensorList:
@@ -225,7 +225,7 @@ def reader(bytes_of: memory.TargetMemory, note: str = "", only: str = "") -> Rea
     return Reader(
         classify=bytes_of.classify,
         symbol_at=symbol_at,
-        device_memory=memory.has_device_memory(),
+        device_memory=compat.has_cuda_device(),
         substitute=substitute,
         behind=behind,
         kind_note=note,

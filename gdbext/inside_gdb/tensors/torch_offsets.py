@@ -6,6 +6,7 @@ import os
 import re
 from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
+from gdbext.analysis.tensors.index import product
 from gdbext.inside_gdb.tensors.member_paths import integer, integers
 from gdbext.inside_gdb.tensors.target_object import Node, Read, StructNode, Unreadable
 from gdbext.knowledge.engines.all_tensor_layouts import STRUCTS
@@ -122,7 +123,4 @@ def plausible(node: Node) -> bool:
         dtype, device = integer(node, ("data_type_.index_",)), integer(node, ("device_opt_.type_",))
     except Unreadable:
         return False
-    product = 1
-    for length in sizes:
-        product *= length
-    return len(sizes) <= 64 and product == elements and 0 <= dtype < 64 and 0 <= device < 32
+    return len(sizes) <= 64 and product(sizes) == elements and 0 <= dtype < 64 and 0 <= device < 32

@@ -4,11 +4,12 @@
 process must be started again, and the two uncorrectable hardware errors.
 """
 
+from functools import partial
 from typing import Tuple
 
 from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 
-_HEADER = "driver_types.h 13.5"
+_row = partial(ErrorRow, source="driver_types.h 13.5")
 _OURS = "driver_types.h 13.5, which does not call it sticky: taken so, as the hardware failed"
 
 BLOCKING = "CUDA_LAUNCH_BLOCKING=1 makes the failing launch itself report it (not inside CUDA graphs)"
@@ -19,11 +20,10 @@ _KERNEL_FAULT = (BLOCKING, SANITIZER, CORE)
 _HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service if the error recurs")
 
 CUDA: Tuple[ErrorRow, ...] = (
-    ErrorRow(0, "no error", _HEADER, prints="no error"),
-    ErrorRow(
+    _row(0, "no error", prints="no error"),
+    _row(
         1,
         "an argument of the call is out of range or does not fit the others",
-        _HEADER,
         causes=(
             "a size or shape of 0 or below after a wrong batch or sequence length",
             "a pointer that belongs to another device, or was freed",
@@ -32,10 +32,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("look at the arguments of the call in the frame with the check",),
         prints="invalid argument",
     ),
-    ErrorRow(
+    _row(
         2,
         "the device (or the host, for pinned memory) does not have enough free memory",
-        _HEADER,
         causes=(
             "KV cache sized for an empty GPU while another process or rank uses it too",
             "a longer sequence or larger batch than the start-up profiling saw",
@@ -47,66 +46,58 @@ CUDA: Tuple[ErrorRow, ...] = (
         ),
         prints="out of memory",
     ),
-    ErrorRow(
+    _row(
         3,
         "the driver could not be initialised, or was used in a process forked after CUDA was initialised",
-        _HEADER,
         causes=("fork after CUDA was used: workers must be spawned", "a broken driver installation"),
         steps=("start workers with spawn (VLLM_WORKER_MULTIPROC_METHOD=spawn, torch.multiprocessing spawn)",),
         prints="initialization error",
     ),
-    ErrorRow(
+    _row(
         4,
         "CUDA is used while the process ends: the driver is being unloaded",
-        _HEADER,
         causes=("destructors of static objects free device memory after main", "a thread runs on during exit"),
         steps=("release device objects before main returns; it is seldom the first error: look further up in the log",),
         prints="driver shutting down",
     ),
-    ErrorRow(
+    _row(
         9,
         "grid or block dimensions that the device does not allow",
-        _HEADER,
         causes=("a grid dimension of 0 (an empty batch) or above 65535 in y or z", "more than 1024 threads a block"),
         steps=("look at the shapes from which the launch computes its grid",),
         prints="invalid configuration argument",
     ),
-    ErrorRow(
+    _row(
         35,
         "the installed driver is older than the CUDA runtime needs, or no driver is installed",
-        _HEADER,
         causes=("a container without the driver's libraries (no --gpus)", "an image newer than the host's driver"),
         steps=("nvidia-smi shows the driver's release; use an image for it or newer drivers, or --gpus all",),
         prints="CUDA driver version is insufficient for CUDA runtime version",
     ),
-    ErrorRow(
+    _row(
         46,
         "the device is busy: it is in exclusive mode, or in a state that takes no new context",
-        _HEADER,
         causes=("another process holds it in EXCLUSIVE_PROCESS mode", "a dying process still has its context"),
         steps=("nvidia-smi -q -d COMPUTE; nvidia-smi lists the processes",),
         prints="CUDA-capable device(s) is/are busy or unavailable",
     ),
-    ErrorRow(
+    _row(
         98,
         "the kernel does not exist for this device",
-        _HEADER,
         causes=("the library was built without this GPU's architecture",),
         steps=("cuobjdump --list-elf on the library shows its architectures; build with the right one",),
         prints="invalid device function",
     ),
-    ErrorRow(
+    _row(
         100,
         "no GPU is visible to this process",
-        _HEADER,
         causes=("CUDA_VISIBLE_DEVICES is empty or wrong", "a container without GPUs", "no device files in /dev"),
         steps=("run nvidia-smi in the same container; look at CUDA_VISIBLE_DEVICES of the rank",),
         prints="no CUDA-capable device is detected",
     ),
-    ErrorRow(
+    _row(
         101,
         "a device number that this process does not have",
-        _HEADER,
         causes=(
             "the local rank is used as device number although CUDA_VISIBLE_DEVICES leaves only one",
             "more ranks than GPUs",
@@ -114,18 +105,16 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("compare the local rank, CUDA_VISIBLE_DEVICES and the number of GPUs",),
         prints="invalid device ordinal",
     ),
-    ErrorRow(
+    _row(
         201,
         "no context is current on this thread, or it was destroyed",
-        _HEADER,
         causes=("a thread that never called cudaSetDevice", "a primary context that was reset"),
         steps=("call cudaSetDevice at the start of each thread",),
         prints="invalid device context",
     ),
-    ErrorRow(
+    _row(
         209,
         "the library has no code for this GPU",
-        _HEADER,
         causes=("built for other architectures (TORCH_CUDA_ARCH_LIST, CMAKE_CUDA_ARCHITECTURES)",),
         steps=("build with this GPU's compute capability, or with PTX of an older one",),
         prints="no kernel image is available for execution on the device",
@@ -139,10 +128,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=_HARDWARE,
         prints="uncorrectable ECC error encountered",
     ),
-    ErrorRow(
+    _row(
         217,
         "these two GPUs cannot reach each other's memory",
-        _HEADER,
         causes=("custom all-reduce switched on without NVLink or PCIe peer access",),
         steps=("nvidia-smi topo -p2p r; switch custom all-reduce off",),
         prints="peer access is not supported between these two devices",
@@ -156,50 +144,44 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=(XID, "nvidia-smi nvlink -e"),
         prints="uncorrectable NVLink error detected during the execution",
     ),
-    ErrorRow(
+    _row(
         222,
         "PTX from a toolchain newer than this driver can compile",
-        _HEADER,
         causes=("an image newer than the host's driver",),
         steps=("use a newer driver, or a build with machine code for this GPU",),
         prints="the provided PTX was compiled with an unsupported toolchain.",
     ),
-    ErrorRow(
+    _row(
         226,
         "an access to a peer GPU's memory failed, or the hardware contained an error",
-        _HEADER,
         sticky=True,
         causes=("a peer rank died and its memory went with it", "failing hardware"),
         steps=_HARDWARE,
         prints="Invalid access of peer GPU memory over nvlink or a hardware error",
     ),
-    ErrorRow(
+    _row(
         304,
         "a call of the operating system failed inside the driver",
-        _HEADER,
         causes=("memlock or file limits of the container", "missing rights for IPC between containers"),
         steps=("check ulimit -l and -n of the rank; docker --ulimit memlock=-1 --ipc=host",),
         prints="OS call failed or operation not supported on this OS",
     ),
-    ErrorRow(
+    _row(
         400,
         "a stream, event or other handle that is not valid here",
-        _HEADER,
         causes=("a stream of another device than the current one", "a handle that was destroyed, or never created"),
         steps=("look at the handle's owner and at the device that is current on this thread",),
         prints="invalid resource handle",
     ),
-    ErrorRow(
+    _row(
         600,
         "the work is not finished yet: a normal result of a query, not an error",
-        _HEADER,
         causes=("a query whose result is checked like an error",),
         prints="device not ready",
     ),
-    ErrorRow(
+    _row(
         700,
         "a kernel read or wrote an address that it may not access",
-        _HEADER,
         sticky=True,
         causes=(
             "an index beyond a tensor: token ids, block tables and slots of the KV cache, expert ids",
@@ -209,112 +191,95 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=_KERNEL_FAULT,
         prints="an illegal memory access was encountered",
     ),
-    ErrorRow(
+    _row(
         701,
         "the kernel needs more registers or shared memory than a block can have",
-        _HEADER,
         causes=("a debug build of a kernel", "a block size chosen for another GPU"),
         steps=("use fewer threads a block, or __launch_bounds__",),
         prints="too many resources requested for launch",
     ),
-    ErrorRow(
+    _row(
         702,
         "a kernel ran longer than the limit of this device",
-        _HEADER,
         sticky=True,
         causes=("a GPU that drives a display", "a kernel that waits for a peer that never arrives"),
         steps=("nvidia-smi -q shows whether a display is attached", "gdbext diagnose on all ranks"),
         prints="the launch timed out and was terminated",
     ),
-    ErrorRow(
+    _row(
         704,
         "peer access was enabled before: mostly harmless",
-        _HEADER,
         causes=("two libraries of one process both enable it",),
         steps=("the caller should take it as success and clear it with cudaGetLastError",),
         prints="peer access is already enabled",
     ),
-    ErrorRow(
+    _row(
         709,
         "the context of this thread was destroyed",
-        _HEADER,
         causes=("cudaDeviceReset or process end while a thread still works",),
         steps=("look for the thread that tears down first",),
         prints="context is destroyed",
     ),
-    ErrorRow(
+    _row(
         710,
         "an assert in a kernel failed",
-        _HEADER,
         sticky=True,
         causes=("an index out of range in embedding or gather (token id beyond the vocabulary)",),
         steps=("the rank's stdout has the assert's text, block and thread", BLOCKING, CORE),
         prints="device-side assert triggered",
     ),
-    ErrorRow(
-        714,
-        "the GPU's stack of a kernel is damaged",
-        _HEADER,
-        sticky=True,
-        steps=_KERNEL_FAULT,
-        prints="hardware stack error",
+    _row(
+        714, "the GPU's stack of a kernel is damaged", sticky=True, steps=_KERNEL_FAULT, prints="hardware stack error"
     ),
-    ErrorRow(
+    _row(
         715,
         "a kernel ran an instruction that does not exist",
-        _HEADER,
         sticky=True,
         causes=("a damaged code object or a compiler fault", "a trap in a kernel of the library"),
         steps=_KERNEL_FAULT,
         prints="an illegal instruction was encountered",
     ),
-    ErrorRow(
+    _row(
         716,
         "a kernel used an address that is not aligned for the type of the access",
-        _HEADER,
         sticky=True,
         causes=("a vectorised load (float4, half8) from a slice with an odd offset",),
         steps=_KERNEL_FAULT,
         prints="misaligned address",
     ),
-    ErrorRow(
+    _row(
         717,
         "an instruction for shared or local memory got an address of another kind",
-        _HEADER,
         sticky=True,
         steps=_KERNEL_FAULT,
         prints="operation not supported on global/shared address space",
     ),
-    ErrorRow(
+    _row(
         718,
         "a kernel jumped to an address that has no code",
-        _HEADER,
         sticky=True,
         causes=("a damaged function pointer or stack",),
         steps=_KERNEL_FAULT,
         prints="invalid program counter",
     ),
-    ErrorRow(
+    _row(
         719,
         "a kernel failed for another reason: mostly a bad pointer or shared memory beyond its size",
-        _HEADER,
         sticky=True,
         steps=(*_KERNEL_FAULT, XID),
         prints="unspecified launch failure",
     ),
-    ErrorRow(
+    _row(
         720,
         "a cooperative launch with more blocks than fit the GPU at once",
-        _HEADER,
         causes=("MPS or another process uses part of the GPU", "a grid computed for a larger GPU"),
         steps=("cudaOccupancyMaxActiveBlocksPerMultiprocessor returns how many fit",),
         prints="too many blocks in cooperative launch",
     ),
-    ErrorRow(721, "a kernel ended without releasing its tensor memory", _HEADER, sticky=True, steps=_KERNEL_FAULT),
-    ErrorRow(
+    _row(721, "a kernel ended without releasing its tensor memory", sticky=True, steps=_KERNEL_FAULT),
+    _row(
         802,
         "the system is not ready: no CUDA call works yet, usually because nvidia-fabricmanager does not run (NVSwitch)",
-        _HEADER,
         causes=("nvidia-fabricmanager is stopped or of another release than the driver",),
         steps=(
             "systemctl restart nvidia-fabricmanager, then restart the process",
@@ -322,51 +287,45 @@ CUDA: Tuple[ErrorRow, ...] = (
         ),
         prints="system not yet initialized",
     ),
-    ErrorRow(
+    _row(
         803,
         "the kernel driver and libcuda have mismatched releases",
-        _HEADER,
         causes=("the driver was updated and the host not rebooted", "libcuda of the image shadows the host's"),
         steps=("compare /proc/driver/nvidia/version with which libcuda.so.1 the rank has mapped",),
         prints="system has unsupported display driver / cuda driver combination",
     ),
-    ErrorRow(
+    _row(
         810,
         "the MPS server ended this client",
-        _HEADER,
         sticky=True,
         causes=("another client of the same server had a fatal error",),
         steps=("look for the first failing client; the MPS log is in CUDA_MPS_LOG_DIRECTORY",),
         prints="the MPS client has been terminated by the server",
     ),
-    ErrorRow(
+    _row(
         900,
         "this call is not allowed while the stream is being captured",
-        _HEADER,
         causes=("a synchronisation, allocation or debug check inside a CUDA graph capture",),
         steps=("switch debug checks off while capturing, or run eagerly (vLLM: --enforce-eager)",),
         prints="operation not permitted when stream is capturing",
     ),
-    ErrorRow(
+    _row(
         901,
         "an earlier call spoilt the capture",
-        _HEADER,
         steps=("look at the first error during the capture",),
         prints="operation failed due to a previous error during capture",
     ),
-    ErrorRow(
+    _row(
         906,
         "work on the legacy default stream while a blocking stream is being captured",
-        _HEADER,
         causes=("a library that uses stream 0, called during capture",),
         steps=("give the library the capturing stream, or capture on a non-blocking one",),
         prints="operation would make the legacy stream depend on a capturing blocking stream",
     ),
-    ErrorRow(911, "an error outside CUDA, in an object that CUDA waits for", _HEADER, sticky=True, steps=(XID,)),
-    ErrorRow(
+    _row(911, "an error outside CUDA, in an object that CUDA waits for", sticky=True, steps=(XID,)),
+    _row(
         999,
         "the driver failed and reports no reason",
-        _HEADER,
         sticky=None,
         causes=("a driver that was updated under the process", "a GPU that fell off the bus"),
         steps=(XID,),

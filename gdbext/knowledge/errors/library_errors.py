@@ -1,76 +1,70 @@
 """Errors of cuBLAS and NCCL."""
 
+from functools import partial
 from typing import Tuple
 
 from gdbext.knowledge.errors.cuda import BLOCKING, SANITIZER
 from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 
-_CUBLAS = "cublas_api.h 12.9"
-_NCCL = "nccl.h 2.32.3"
+_cublas = partial(ErrorRow, source="cublas_api.h 12.9")
+_nccl = partial(ErrorRow, source="nccl.h 2.32.3")
 _DEBUG = "NCCL_DEBUG=WARN prints the reason; ncclLastError in the process holds the last one"
 _HIDES = "it often hides an earlier CUDA error of the process: look for the first failed check"
 
 CUBLAS: Tuple[ErrorRow, ...] = (
-    ErrorRow(0, "no error", _CUBLAS),
-    ErrorRow(
+    _cublas(0, "no error"),
+    _cublas(
         1,
         "cuBLAS could not be initialised, or the handle was never created",
-        _CUBLAS,
         sticky=None,
         causes=("the GPU's memory was already full when the handle was created", "an earlier CUDA error"),
         steps=(_HIDES, "nvidia-smi shows the free memory of this GPU"),
     ),
-    ErrorRow(
+    _cublas(
         3,
         "cuBLAS could not allocate its workspace",
-        _CUBLAS,
         causes=("the KV cache took all of the GPU before the first product",),
         steps=("lower the engine's memory fraction; CUBLAS_WORKSPACE_CONFIG can make the workspace smaller",),
     ),
-    ErrorRow(
+    _cublas(
         7,
         "an argument of the product is wrong",
-        _CUBLAS,
         causes=("m, n, k or a leading dimension computed from a wrong shape or of the wrong tensor-parallel share",),
         steps=(
             "compare m, n, k, lda, ldb, ldc with the shapes of the tensors of the frame",
             "CUBLASLT_LOG_LEVEL=5 logs the request",
         ),
     ),
-    ErrorRow(8, "this GPU lacks a feature that the product needs", _CUBLAS, causes=("FP8 or BF16 on an older GPU",)),
-    ErrorRow(11, "memory of the GPU could not be mapped", _CUBLAS, sticky=None, steps=(_HIDES,)),
-    ErrorRow(
+    _cublas(8, "this GPU lacks a feature that the product needs", causes=("FP8 or BF16 on an older GPU",)),
+    _cublas(11, "memory of the GPU could not be mapped", sticky=None, steps=(_HIDES,)),
+    _cublas(
         13,
         "the cuBLAS kernel failed on the GPU",
-        _CUBLAS,
         sticky=None,
         causes=("an earlier kernel failed on the same GPU", "a pointer to freed or foreign memory"),
         steps=(_HIDES, BLOCKING, SANITIZER),
     ),
-    ErrorRow(
+    _cublas(
         14,
         "an internal error of cuBLAS: often a kernel launch that failed",
-        _CUBLAS,
         sticky=None,
         causes=("an earlier kernel failed on the same GPU", "memory is full"),
         steps=(_HIDES, BLOCKING),
     ),
-    ErrorRow(
+    _cublas(
         15,
         "this combination of types, layouts and sizes is not supported",
-        _CUBLAS,
         causes=("alignment of a dimension that FP8 or INT8 products need (mostly 16)",),
         steps=("CUBLASLT_LOG_LEVEL=5 logs the request",),
     ),
-    ErrorRow(16, "the licence of a feature could not be checked", _CUBLAS),
+    _cublas(16, "the licence of a feature could not be checked"),
 )
 
 NCCL: Tuple[ErrorRow, ...] = (
-    ErrorRow(0, "no error", _NCCL, prints="no error"),
-    ErrorRow(
+    _nccl(0, "no error", prints="no error"),
+    _nccl(
         1,
         "a CUDA call inside NCCL failed",
-        _NCCL,
         sticky=None,
         causes=(
             "an earlier kernel failed on this GPU",
@@ -80,10 +74,9 @@ NCCL: Tuple[ErrorRow, ...] = (
         steps=(_DEBUG, _HIDES),
         prints="unhandled cuda error",
     ),
-    ErrorRow(
+    _nccl(
         2,
         "a call of the operating system or of the network failed",
-        _NCCL,
         sticky=None,
         causes=("the container's /dev/shm is full or too small", "a network interface that cannot be reached"),
         steps=(
@@ -93,26 +86,19 @@ NCCL: Tuple[ErrorRow, ...] = (
         ),
         prints="unhandled system error",
     ),
-    ErrorRow(
-        3,
-        "a fault inside NCCL, or memory that was overwritten",
-        _NCCL,
-        None,
-        steps=(_DEBUG,),
-        prints="internal error",
+    _nccl(
+        3, "a fault inside NCCL, or memory that was overwritten", sticky=None, steps=(_DEBUG,), prints="internal error"
     ),
-    ErrorRow(
+    _nccl(
         4,
         "an argument of a collective is wrong",
-        _NCCL,
         causes=("a null or host pointer", "a root or peer that is not in the communicator"),
         steps=(_DEBUG,),
         prints="invalid argument",
     ),
-    ErrorRow(
+    _nccl(
         5,
         "the program used NCCL in a way that NCCL does not allow",
-        _NCCL,
         causes=(
             "two ranks on one GPU (wrong device or CUDA_VISIBLE_DEVICES)",
             "ranks with different releases or calls",
@@ -120,20 +106,14 @@ NCCL: Tuple[ErrorRow, ...] = (
         steps=(_DEBUG, "compare the device of every rank"),
         prints="invalid usage",
     ),
-    ErrorRow(
+    _nccl(
         6,
         "a peer ended, or the connection to it broke; this communicator cannot be used any more",
-        _NCCL,
         sticky=None,
         causes=("another rank crashed first",),
         steps=("find the rank that died first: its log, dmesg (oom, Xid), gdbext ranks",),
         prints="remote process exited or there was a network error",
     ),
-    ErrorRow(
-        7,
-        "a call of a non-blocking communicator has not finished: no error",
-        _NCCL,
-        prints="NCCL operation in progress",
-    ),
-    ErrorRow(8, "an operation took longer than its limit", _NCCL, sticky=None, steps=("gdbext diagnose on all ranks",)),
+    _nccl(7, "a call of a non-blocking communicator has not finished: no error", prints="NCCL operation in progress"),
+    _nccl(8, "an operation took longer than its limit", sticky=None, steps=("gdbext diagnose on all ranks",)),
 )
