@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Optional, Tuple
 
-from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
+from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
 COLLECTIVE_NAMES = (
@@ -32,6 +33,20 @@ def collectives(id: str, home: str, source: str, captures: Tuple[str, ...] = ())
     )
 
 
+step = partial(FrameRule, rank=STEP)
+"""A frame of what an engine does in each of its steps."""
+
+
+def lock(id: str, function: str, source: str, rank: int = LOCK) -> FrameRule:
+    """A function that takes a lock."""
+    return FrameRule(id, "mutex", function, source, rank=rank)
+
+
+def message(id: str, function: str, source: str, rank: int = STEP) -> FrameRule:
+    """A function that waits for a message of another process, or makes progress until one comes."""
+    return FrameRule(id, "mpi", function, source, rank=rank)
+
+
 def python_wait(
     id: str,
     kind: str,
@@ -43,6 +58,9 @@ def python_wait(
     by: str = "",
     leaf: bool = False,
     collective: Optional[str] = None,
+    from_line: int = 0,
+    helper: Optional[str] = None,
+    captures: Tuple[str, ...] = (),
 ) -> FrameRule:
     """A Python function that waits. `by`: only where a function of this name calls it; `leaf`: only while it calls no
     other Python function, where the library below is C."""
@@ -58,7 +76,13 @@ def python_wait(
         by=rf"({by})$" if by else "",
         leaf=leaf,
         collective=collective,
+        from_line=from_line,
+        helper=helper,
+        captures=captures,
     )
+
+
+python_in_c = partial(python_wait, leaf=True)
 
 
 def python_thread(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import COLLECTIVE_NAMES, collectives
+from gdbext.knowledge.engines.frame_rows import COLLECTIVE_NAMES, collectives, step
 from gdbext.knowledge.frame_precedence import LOCK, PYTHON, SILENT, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -28,92 +28,80 @@ def _python_collectives() -> Tuple[FrameRule, ...]:
 
 
 _WAITS = (
-    FrameRule(
+    step(
         "triton-idle",
         "condvar-idle",
         r"triton::core::\w+::(\w*BatcherThread|WaitForNext|BackendThread)\w*",
         "Triton backends wait for requests",
-        rank=STEP,
         idle=True,
         leaf=True,
     ),
-    FrameRule(
+    step(
         "triton-stub",
         "ipc-queue",
         r"triton::backend::python::(MessageQueue<.*>::(Pop|Push)|Stub::(PopMessage|RunCommand))$",
         "triton-inference-server/python_backend src/message_queue.h: the server and its Python process exchange work",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "interprocess-queue",
         "ipc-queue",
         r"boost::interprocess::message_queue_t<.*>::(do_receive|do_send|(timed_)?(receive|send))\b",
         "boost interprocess/ipc/message_queue.hpp",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "horovod-events",
         "event-sync",
         r"horovod::common::GPUContext::(impl::)?WaitForEvents",
         "horovod#2601: polls events and yields",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "ft-stream",
         "stream-sync",
         r"(fastertransformer|rtp_llm|turbomind)::ftNcclStreamSynchronize",
         "spins on cudaStreamQuery",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "sync-check",
         "device-sync",
         r"(fastertransformer|turbomind|rtp_llm|tensorrt_llm::common)::syncAndCheck\w*",
         "debug level DEBUG",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-stream",
         "stream-sync",
         r"(xla|stream_executor)::(\w+::|\(anonymous namespace\)::)*(BlockHostUntilDone\w*|SynchronizeStream)",
         "openxla/xla#15144",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-device",
         "device-sync",
         r"stream_executor::(\w+::|\(anonymous namespace\)::)*(SynchronizeContext|SynchronizeAllActivity)$",
         "openxla xla/stream_executor",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-event",
         "event-sync",
         r"stream_executor::(\w+::)*\w*Event::(Synchronize|PollForStatus)$",
         "openxla xla/stream_executor/event.h",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-copy",
         "memcpy-sync",
         r"stream_executor::(\w+::)*(SynchronousMem\w+|Memcpy|MemcpyD2H|MemcpyH2D)$",
         "openxla xla/stream_executor/stream_executor.h",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-load",
         "module-load",
         r"stream_executor::(\w+::|\(anonymous namespace\)::)*(LoadModule\w*|LoadKernel|GetModuleFunction|LoadPtx"
         r"|LoadCubin|LoadHsaco)$",
         "openxla xla/stream_executor/cuda/cuda_executor.cc",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "xla-launch",
         "kernel-launch",
         r"stream_executor::(\w+::|\(anonymous namespace\)::)*Launch(Kernel|Cuda|Rocm)\w*$",
         "openxla xla/stream_executor/cuda/cuda_stream.cc",
-        rank=STEP,
     ),
     FrameRule(
         "xla-coordination",
@@ -123,26 +111,23 @@ _WAITS = (
         "openxla xla/pjrt/distributed/client.cc, xla/tsl/distributed_runtime/coordination: jax.distributed",
         rank=STEP + 2,
     ),
-    FrameRule(
+    step(
         "torch-xla-wait",
         "stream-sync",
         r"torch_xla::XLAGraphExecutor::(WaitDeviceOps|SyncLiveTensorsGraph|SyncTensorsGraph\w*)$",
         "pytorch/xla torch_xla/csrc/xla_graph_executor.cpp",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "tensorflow-ring",
         "nccl-group-launch",
         r"tensorflow::(Ring(Alg|Reducer|Gatherer)|Permuter|HierarchicalTreeBroadcaster|AllToAll)::(Run|RunAsyncParts|Dispatch\w*)$",
         "TensorFlow core/common_runtime: collectives over the CPU",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "tensorflow-ring-setup",
         "nccl-init",
         r"tensorflow::(CollectiveParamResolver(Local|Distributed)|NcclManager::(GetCommunicator|SignalMultiNodeReady))\b",
         "TensorFlow core/common_runtime/collective_param_resolver_local.cc",
-        rank=STEP,
     ),
     FrameRule(
         "xla-rendezvous",

@@ -5,7 +5,15 @@ from typing import Tuple
 from gdbext.knowledge.row_kinds import LogRule
 
 _NCCL = "NCCL sources, 2.4-2.32"
-_INIT, _NETWORK = "init-rendezvous", "network-transport"
+
+
+def _setup(id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "") -> LogRule:
+    return LogRule(id, pattern, means, source, "init-rendezvous", confidence, wait)
+
+
+def _network(id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "") -> LogRule:
+    return LogRule(id, pattern, means, source, "network-transport", confidence, wait)
+
 
 RULES: Tuple[LogRule, ...] = (
     LogRule(
@@ -17,21 +25,19 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
         "nccl-init",
     ),
-    LogRule(
+    _setup(
         "rank-twice",
         r"Bootstrap Root ?: rank \d{1,6} of \d{1,6} ranks has already checked in",
         "two processes joined a communicator with the same rank number",
         "NCCL bootstrap.cc",
-        _INIT,
         "medium",
         "nccl-init",
     ),
-    LogRule(
+    _setup(
         "ranks-counted-differently",
         r"Bootstrap Root ?: mismatch in rank count from procs",
         "processes joined a communicator with different numbers of ranks",
         "NCCL bootstrap.cc",
-        _INIT,
         "medium",
         "nccl-init",
     ),
@@ -44,37 +50,33 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
         "nccl-init",
     ),
-    LogRule(
+    _network(
         "no-interface",
         r"[Bb]ootstrap ?: no socket interface found|NET/Socket ?: ?[Nn]o (?:usable )?interface"
         r"|no device found (?:matching|after excluding) .{1,200}, verify NCCL_OOB_NET_IFNAME"
         r"|gloo/\S{1,80}\] .{0,80}Unable to find address for: ",
         "no network interface can be used: NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME matches none of this host",
         "NCCL bootstrap.cc, net_socket.cc; gloo transport/tcp/device.cc",
-        _NETWORK,
         "medium",
         "nccl-init",
     ),
-    LogRule(
+    _network(
         "nvshmem-transport",
         r"nvshmem setup connections failed|^connect EPS failed|^transport create connect failed"
         r"|(?:nvshmem|NVSHMEM).{0,200}:\d{1,6}: non-zero status: \d",
         "NVSHMEM could not connect its transports",
         "NVSHMEM host/transport/transport.cpp, host/init/init.cu",
-        _NETWORK,
-        "low",
-        "exited-or-crashed",
+        wait="exited-or-crashed",
     ),
-    LogRule(
+    _setup(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
         "not all ranks joined at the rendezvous store",
         "torch TCPStore.cpp",
-        _INIT,
         "medium",
         "store-wait",
     ),
-    LogRule(
+    _setup(
         "store-connect",
         r"client socket has (?:timed out|failed to connect)|server socket has failed to (?:listen|bind)"
         r"|Rendezvous(?:Timeout|Connection|Closed)Error"
@@ -83,20 +85,16 @@ RULES: Tuple[LogRule, ...] = (
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
         "a rank did not join at the rendezvous store within the timeout",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
-        _INIT,
-        "low",
-        "store-wait",
+        wait="store-wait",
     ),
-    LogRule(
+    _setup(
         "store-barrier",
         r"Waiting in store based barrier to initialize process group",
         "a rank waits at the rendezvous store for the other ranks of its group",
         "torch distributed_c10d.py, _store_based_barrier",
-        _INIT,
-        "low",
-        "store-wait",
+        wait="store-wait",
     ),
-    LogRule(
+    _setup(
         "no-connection",
         r"Connecting to rank \d{1,6} failed, waiting for \d+ milliseconds|connectFullMesh failed"
         r"|connect to (?:the )?tracker.{0,40} failed|Timed out trying to connect to"
@@ -107,26 +105,20 @@ RULES: Tuple[LogRule, ...] = (
         "a process of the job did not reach another one while they set up their connections",
         "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client; "
         "Open MPI help-errmgr-base.txt",
-        _INIT,
-        "low",
     ),
-    LogRule(
+    _network(
         "transfer-failed",
         r"(?:Mooncake|NIXL|UCX|KV(?: ?cache)?) transfer failed|Failed to connect to (?:target|segment): "
         r"|Failed to transfer KV cache|NIXL_ERR_(?:REMOTE_DISCONNECT|BACKEND)",
         "a transfer to another process of the engine failed",
         "Mooncake transfer engine; NIXL; vLLM kv_connector",
-        _NETWORK,
-        "low",
     ),
-    LogRule(
+    _setup(
         "socket-of-rank",
         r"Getting socket times out|Transport init error|EI0006|create link failed.{0,80}remoteRank",
         "HCCL set up no connection to another rank in time",
         "CANN error code EI0006; vllm-project/vllm-ascend#486",
-        _INIT,
-        "low",
-        "nccl-init",
+        wait="nccl-init",
     ),
     LogRule(
         "gil-not-acquired",
@@ -146,7 +138,7 @@ RULES: Tuple[LogRule, ...] = (
         "p2p-or-topology",
         "medium",
     ),
-    LogRule(
+    _network(
         "infiniband",
         r"NET/IBP? ?: ?(?:Got completion|Got async (?:fatal )?event)|async fatal event"
         r"|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
@@ -157,35 +149,29 @@ RULES: Tuple[LogRule, ...] = (
         "InfiniBand reported a transfer that failed",
         "NCCL transport/net_ib; UCX ib_mlx5_log.c; CANN error code EI0013; Mooncake rdma_endpoint.cpp; "
         "Linux mlx5 health.c; openucx/ucx#1920",
-        _NETWORK,
         "medium",
     ),
-    LogRule(
+    _network(
         "network-device",
         r"NET/IB ?: ?Unable to open device",
         "a network device could not be opened",
         "NCCL transport/net_ib.cc",
-        _NETWORK,
-        "low",
     ),
-    LogRule(
+    _network(
         "unreachable",
         r"NCCL WARN.*(?:No route to host|Connection timed out|Network is unreachable)",
         "a peer's address cannot be reached from here",
         "NCCL misc/socket.cc",
-        _NETWORK,
         "medium",
         "nccl-init",
     ),
-    LogRule(
+    _setup(
         "refused",
         r"NCCL WARN.*(?:Connection refused|Connect to .{1,80} failed|exceeded (?:error )?retr)"
         r"|[Cc]onnection refused.*(?:retry|attempt)",
         "a peer does not listen at its address: not started, gone, or another interface",
         "NCCL misc/socket.cc; NVIDIA/nccl#1324",
-        _INIT,
-        "low",
-        "nccl-init",
+        wait="nccl-init",
     ),
     LogRule(
         "peer-closed",
@@ -216,7 +202,7 @@ RULES: Tuple[LogRule, ...] = (
         "low",
         "gloo",
     ),
-    LogRule(
+    _network(
         "mpi-peer",
         r"At least one pair of MPI processes are unable to reach each other"
         r"|UCX +ERROR +no .{1,60} transport to |tcp_peer_recv_connect_ack: connect failed"
@@ -227,8 +213,6 @@ RULES: Tuple[LogRule, ...] = (
         r"|UCX {1,4}(?:ERROR|FATAL) .{0,200}(?:reset by remote peer|unreachable|Connection refused)",
         "a peer of MPI or UCX is gone or cannot be reached",
         "Open MPI oob, btl/tcp, help-mca-bml-r2.txt; UCX tcp_ep.c, select.c",
-        _NETWORK,
-        "low",
-        "mpi",
+        wait="mpi",
     ),
 )

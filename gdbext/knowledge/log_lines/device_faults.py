@@ -5,38 +5,36 @@ from typing import Tuple
 from gdbext.knowledge.row_kinds import LogRule
 
 _XID = "NVIDIA Xid catalogue"
-_THROWS = "cuda-error-throw"
+
+
+def _fault(
+    id: str, pattern: str, means: str, source: str, confidence: str = "medium", wait: str = "cuda-error-throw"
+) -> LogRule:
+    return LogRule(id, pattern, means, source, "gpu-fault", confidence, wait)
+
 
 RULES: Tuple[LogRule, ...] = (
-    LogRule(
+    _fault(
         "xid",
         r"NVRM: Xid \((?:PCI:)?[0-9A-Fa-f:.]{4,20}\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
         "the NVIDIA kernel driver reported a GPU fault (an Xid)",
         _XID,
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "gsp-silent",
         r"_kgspIsHeartbeatTimedOut|_kgspLogRpcTimeout|NVRM: .{0,80}Timeout waiting for RPC from GSP",
         "the GPU's own processor (GSP) no longer answers the driver",
         "NVIDIA open-gpu-kernel-modules kernel_gsp.c",
-        "gpu-fault",
-        "medium",
-        "unknown",
+        wait="unknown",
     ),
-    LogRule(
+    _fault(
         "ecc",
         r"[Uu]ncorrectable (?:ECC|NVLink) error|CUDA_ERROR_ECC_UNCORRECTABLE"
         r"|amdgpu.{0,80}uncorrectable hardware errors? detected",
         "the GPU's memory or link reported an error that cannot be corrected",
         _XID + "; Linux amdgpu_ras.c",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "illegal-access",
         r"illegal memory access was encountered|misaligned address|unspecified launch failure"
         r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert"
@@ -46,51 +44,38 @@ RULES: Tuple[LogRule, ...] = (
         r"|Error(?:IllegalAddress|IllegalInstruction|MisalignedAddress|LaunchFailure|HardwareStackError)\b",
         "a kernel failed on the device; the call that reports it is usually not the cause",
         "CUDA runtime API, error codes 700-719; ROCm",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "queue-aborted",
         r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION"
         r"|INVALID_PACKET_FORMAT)"
         r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} [Aa]borting with error",
         "the runtime of ROCm aborted a queue: a kernel failed on the device",
         "ROCm rocdevice.cpp callbackQueue; ROCR hsa.h",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "npu-exception",
         r"(?:aicore|AICore|ai core|AI Core|aivec|vector core|aicpu|AI CPU) (?:exception|execution failed|error)"
         r"|fftsplus (?:aicore|aivector|mix) error",
         "a kernel failed on the NPU",
         "CANN device_error_proc.cc",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "xpu-lost",
         r"UR_RESULT_ERROR_DEVICE_LOST|ZE_RESULT_ERROR_DEVICE_LOST|PI_ERROR_DEVICE_LOST"
         r"|i915.{0,60}GPU HANG|xe 0000:\S{1,20}.{0,40}(?:GPU reset|Timedout job)",
         "the GPU was lost to the driver",
         "oneAPI Unified Runtime ur_api.h; Linux i915, xe",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "gpu-lost",
         r"NVRM: .{0,80}(?:fallen off the bus|GPU is lost|RmInitAdapter failed|[Tt]imeout after \d+s of waiting for RPC)"
         r"|nvidia.{0,40}GPU has fallen off the bus|Unable to determine the device handle for GPU",
         "the GPU no longer answers its driver",
         "NVIDIA open-gpu-kernel-modules; nvidia-smi",
-        "gpu-fault",
-        "medium",
+        wait="",
     ),
-    LogRule(
+    _fault(
         "gpu-does-not-go-on",
         r"nvidia-modeset: .{0,40}(?:Error while waiting for GPU progress|Lost display notification"
         r"|Failed to query display engine)"
@@ -101,7 +86,6 @@ RULES: Tuple[LogRule, ...] = (
         r"|\bdrm\b.{0,80}(?:flip_done|commit wait) timed out|Hung? GPU detected|habanalabs.{0,80}is not responding",
         "the driver timed out waiting for the GPU",
         "NVIDIA open-gpu-kernel-modules nvkms; Linux i915, amdgpu, nouveau, drm_atomic_helper.c",
-        "gpu-fault",
         "low",
         "unknown",
     ),
@@ -111,23 +95,19 @@ RULES: Tuple[LogRule, ...] = (
         "a check in the NVIDIA kernel driver failed",
         "NVIDIA open-gpu-kernel-modules",
     ),
-    LogRule(
+    _fault(
         "gpu-page-fault",
         r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
         r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client|\bFAULT_[A-Z_]{3,30}\s{1,3}ACCESS_TYPE_(?:VIRT|PHYS)_",
         "the GPU driver reported a fault in the work of a process",
         "Linux gmc_v*.c, nouveau; MTGPU; NVIDIA Xid catalogue, 31",
-        "gpu-fault",
-        "medium",
-        _THROWS,
     ),
-    LogRule(
+    _fault(
         "gpu-reset",
         r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
         "the GPU did not answer, and the kernel driver resets it",
         "Linux amdgpu_device.c, amdgpu_job.c",
-        "gpu-fault",
-        "medium",
+        wait="",
     ),
     LogRule(
         "fork-after-cuda",

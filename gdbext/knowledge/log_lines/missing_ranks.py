@@ -4,42 +4,44 @@ from typing import Tuple
 
 from gdbext.knowledge.row_kinds import LogRule
 
-_MISSING, _MISMATCH = "missing-rank", "collective-mismatch"
 _DEAD = "exited-or-crashed"
 
+
+def _missing(id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "") -> LogRule:
+    return LogRule(id, pattern, means, source, "missing-rank", confidence, wait)
+
+
+def _mismatch(id: str, pattern: str, means: str, source: str, confidence: str = "medium", wait: str = "") -> LogRule:
+    return LogRule(id, pattern, means, source, "collective-mismatch", confidence, wait)
+
+
 RULES: Tuple[LogRule, ...] = (
-    LogRule(
+    _missing(
         "missing-ranks",
         r"\[missing ranks: ?(?P<rank>\d+(?:, ?\d+)*)\]"
         r"|^(?P<rank2>\d{1,5}): \[.{0,400}(?i:allreduce|allgather|broadcast|alltoall|reducescatter)",
         "Horovod's coordinator waits for ranks that have not submitted the tensor",
         "horovod/common/stall_inspector.cc; horovod#1012",
-        _MISSING,
         "medium",
     ),
-    LogRule(
+    _missing(
         "ready-ranks",
         r"\[ready ranks: ?\d+(?:, ?\d+)*\]",
         "Horovod's coordinator lists the ranks that have submitted a tensor; the others have not",
         "horovod/common/operations.cc before 0.16; horovod#336",
-        _MISSING,
-        "low",
     ),
-    LogRule(
+    _missing(
         "stalled-tensors",
         r"One or more tensors were submitted to be reduced, gathered or broadcast(?:ed)? by subset of ranks",
         "Horovod's coordinator waits for ranks that have not submitted a tensor",
         "horovod/common/stall_inspector.cc",
-        _MISSING,
-        "low",
     ),
-    LogRule(
+    _missing(
         "desync-report",
         r"\[(?P<rank>\d+(?:, ?\d+)*)\] finished collective #\d{1,12}, but didn't join collective #"
         r"|ranks \[(?P<rank2>\d+(?:, ?\d+)*)\] are the lagging ranks that caused this timeout",
         "torch's report names the ranks that did not join the collective",
         "torch TraceUtils.h (TORCH_NCCL_DESYNC_DEBUG)",
-        _MISSING,
         "medium",
     ),
     LogRule(
@@ -72,23 +74,20 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
         "exited-or-crashed",
     ),
-    LogRule(
+    _mismatch(
         "mismatch",
         r"Detected mismatch between collectives on ranks",
         "torch compared the calls of the ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL) and they differ",
         "torch ProcessGroupWrapper.cpp",
-        _MISMATCH,
         "high",
     ),
-    LogRule(
+    _mismatch(
         "mismatch-at-rank",
         r"Mismatched collective detected, please check your collective calls at and around rank (?P<rank>\d+)",
         "NCCL found that neighbouring ranks call different collectives",
         "NCCL 2.6 init.cc, NCCL_CHECKS; NVIDIA/nccl#296",
-        _MISMATCH,
-        "medium",
     ),
-    LogRule(
+    _mismatch(
         "mismatch-of-tensors",
         r"Mismatched (?:MPI operations|\w+ operations|data types|(?:allreduce|broadcast|\w+) (?:tensor )?(?:shapes"
         r"|root ranks))"
@@ -98,40 +97,34 @@ RULES: Tuple[LogRule, ...] = (
         "a library found that the ranks' operations differ in kind or size",
         "horovod/common/controller.cc; tensorflow collective_param_resolver_local.cc; "
         "gloo transport/tcp/pair.cc; MPI standard, MPI_ERR_TRUNCATE",
-        _MISMATCH,
-        "medium",
     ),
-    LogRule(
+    _mismatch(
         "mismatch-in-transport",
         r"NCCL WARN .{0,120}(?:collective mismatch error|message truncated : receiv)"
         r"|EI0005\b|arguments for collective communication are inconsistent",
         "a transport received a message of another size than the collective of this rank expects",
         "NCCL transport/net_ib, net_socket.cc; CANN error code EI0005",
-        _MISMATCH,
         "low",
         "nccl-group-launch",
     ),
-    LogRule(
+    _missing(
         "monitored-barrier",
         r"[Rr]ank\(?s?\)? \[?(?P<rank>\d+(?:, ?\d+)*)\]? failed to pass monitoredBarrier"
         r"|waiting for send/recv from rank (?P<rank2>\d+)",
         "monitoredBarrier names the ranks that did not arrive",
         "torch.distributed.monitored_barrier",
-        _MISSING,
         "medium",
         "gloo",
     ),
-    LogRule(
+    _missing(
         "remote-rank-silent",
         r"has not received the Notify record from remote rank:? ?\[(?P<rank>\d+)\]"
         r"|Cluster Exception Location\[IP/ID\]:\[[\d.:a-f]{2,40}/(?P<rank2>\d+)\]",
         "HCCL waits for a device that does not answer",
         "CANN error codes EI0002, EI0004; InternLM/lmdeploy#3354",
-        _MISSING,
-        "low",
-        "stream-sync",
+        wait="stream-sync",
     ),
-    LogRule(
+    _missing(
         "task-lost",
         r"/task:(?P<rank>\d+)\b.{0,200}(?:heartbeat timeout|stopped sending heartbeats|unhealthy|was preempted"
         r"|disconnected|failed to send a heartbeat)"
@@ -139,7 +132,6 @@ RULES: Tuple[LogRule, ...] = (
         r"|^/job:\w{1,40}/replica:\d{1,6}/task:(?P<rank3>\d{1,6})$",
         "the coordination service of XLA lost a task",
         "tsl coordination_service.cc",
-        _MISSING,
         "medium",
     ),
     LogRule(
@@ -184,7 +176,7 @@ RULES: Tuple[LogRule, ...] = (
         "low",
         "exited-or-crashed",
     ),
-    LogRule(
+    _missing(
         "ranks-that-did-not-come",
         r"[Mm]issing (?:ranks?|workers?)[ :=]{1,3}\[?(?P<rank>\d{1,6}(?:, ?\d{1,6})*)\b"
         r"|[Ww]aiting (?:for|on) ranks?:? \[?(?P<rank2>\d{1,6}(?:, ?\d{1,6})*)\b"
@@ -192,8 +184,6 @@ RULES: Tuple[LogRule, ...] = (
         r"|reach|call)",
         "a line names the ranks that others wait for",
         "the words of barriers, controllers and watchdogs",
-        _MISSING,
-        "low",
     ),
     LogRule(
         "expected-threads",
@@ -204,24 +194,20 @@ RULES: Tuple[LogRule, ...] = (
         "low",
         "nccl-init",
     ),
-    LogRule(
+    _missing(
         "participants-missing",
         r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them"
         r"|waiting for all participants to arrive at rendezvous",
         "a participant did not join a collective of XLA",
         "xla/service/rendezvous.cc",
-        _MISSING,
-        "low",
-        "nccl-group-launch",
+        wait="nccl-group-launch",
     ),
-    LogRule(
+    _missing(
         "another-ended-first",
         r"Horovod has been shut down\. This was caused by an exception on one of the ranks"
         r"|JAX distributed service detected fatal errors",
         "the library ended this rank because another one had failed or was done",
         "horovod/common/common.h SHUT_DOWN_ERROR; XLA pjrt/distributed/client.h",
-        _MISSING,
-        "low",
-        _DEAD,
+        wait=_DEAD,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge.engines.frame_rows import step
 from gdbext.knowledge.frame_precedence import API, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -46,14 +47,13 @@ RULES = (
         "torch TCPStore.cpp, socket.cpp, symm_mem/CUDASymmetricMemoryUtils.hpp",
         rank=API,
     ),
-    FrameRule(
+    step(
         "torch-init-comm",
         "nccl-init",
         r"c10d::(ProcessGroupNCCL::(initNCCLComm|getNCCLComm|broadcastUniqueNCCLID|allgatherUniqueNCCLIDs|eagerConnectSingleDevice)"
         r"|NCCLComm::(create|split|waitReady|getNcclComm|waitUntilInitialized)"
         r"|ProcessGroupXCCL::(initXCCLComm|getXCCLComm)|ProcessGroupUCC::(initComm|CommPG::ucc_create_team))",
         "torch ProcessGroupNCCL.cpp, NCCLUtils.cpp, ProcessGroupXCCL.cpp; NVIDIA/nccl#1774",
-        rank=STEP,
     ),
     FrameRule(
         "torch-abort",
@@ -71,13 +71,12 @@ RULES = (
         "torch ProcessGroupMPI.cpp; pytorch#76760: joins a thread that waits for a collective",
         rank=OUTER,
     ),
-    FrameRule(
+    step(
         "torch-work-wait",
         "nccl-group-launch",
         r"c10d::(ProcessGroup(NCCL|XCCL|UCC)::((Work(NCCL|XCCL|UCC)|CoalescedWorkNCCL)::(wait|synchronize\w*)|groupEnd\w*)|Work::wait"
         r"|Reducer::(finalize_backward|finalize_bucket_dense)|wait_tensor|\(anonymous namespace\)::wait_tensor)",
         "torch Work.cpp, ProcessGroupNCCL.cpp, reducer.cpp, Functional.cpp",
-        rank=STEP,
     ),
     FrameRule(
         "torch-symmetric-memory",
@@ -87,42 +86,29 @@ RULES = (
         "torch c10d/symm_mem: the members of a group exchange handles of their memory",
         rank=OUTER,
     ),
-    FrameRule(
+    step(
         "torch-checked-group",
         "gloo",
         r"c10d::(ProcessGroupWrapper::runCollectiveChecks|\(anonymous namespace\)::CollectiveFingerPrint::verify)",
         "torch ProcessGroupWrapper.cpp: TORCH_DISTRIBUTED_DEBUG compares every collective over Gloo first",
-        rank=STEP,
     ),
-    FrameRule(
-        "torch-stream-sync",
-        "stream-sync",
-        r"c10::cuda::(CUDAStream::(synchronize|query)|stream_synchronize)",
-        "torch",
-        rank=STEP,
+    step(
+        "torch-stream-sync", "stream-sync", r"c10::cuda::(CUDAStream::(synchronize|query)|stream_synchronize)", "torch"
     ),
-    FrameRule("torch-event-sync", "event-sync", r"at::cuda::CUDAEvent::(synchronize|query)", "torch", rank=STEP),
-    FrameRule(
+    step("torch-event-sync", "event-sync", r"at::cuda::CUDAEvent::(synchronize|query)", "torch"),
+    step(
         "torch-model-done",
         "event-sync",
         r"torch::aot_inductor::AOTInductorModelBase<.*>::wait_for_completion$",
         "torch inductor/aoti_runtime/model_base.h",
-        rank=STEP,
     ),
-    FrameRule(
+    step(
         "torch-graph-replay",
         "kernel-launch",
         r"at::cuda::CUDAGraph::(replay|instantiate|capture_end)",
         "torch CUDAGraph.cpp",
-        rank=STEP,
     ),
-    FrameRule(
-        "torch-item",
-        "stream-sync",
-        r"at::native::_local_scalar_dense_cuda",
-        "`.item()` reads one value back",
-        rank=STEP,
-    ),
+    step("torch-item", "stream-sync", r"at::native::_local_scalar_dense_cuda", "`.item()` reads one value back"),
     FrameRule(
         "torch-cublas",
         "cublas",

@@ -1,5 +1,6 @@
 """Networks of large machines below and beside MPI: who polls them waits for a message of another process."""
 
+from gdbext.knowledge.engines.frame_rows import message, step
 from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -15,26 +16,21 @@ RULES = (
         under=r"uct_(cuda|rocm|ze)_\w+",
         caller=r"lib(cuda|amdhip64|hsa-runtime64|ze_)",
     ),
-    FrameRule(
+    message(
         "ucx-finish",
-        "mpi",
         r"ucp_(worker|ep)_(flush|fence|close|destroy)\w*|ucp_disconnect\w*|ucp_(request_cancel|cleanup)$|uct_(ep|iface)_flush\w*",
         "ucp.h, uct.h: waits until everything has been sent",
         rank=STEP + 1,
     ),
-    FrameRule(
+    message(
         "ucx-progress",
-        "mpi",
         r"(ucp|uct)_(?!init|config|md_open|md_query|component|lib_query)\w+|ucs_callbackq_\w+",
         f"ucp.h, uct.h; {_PROGRESS}",
-        rank=STEP,
     ),
-    FrameRule(
+    message(
         "ucc",
-        "mpi",
         r"(ucc|xccl)_(?!constructor|init_version)\w+|hcoll_\w+|hmca_\w+|sharp_(coll_)?\w+",
         "ucc.h, hcoll_api.h, sharp_coll.h: collectives beside MPI's own",
-        rank=STEP,
     ),
     FrameRule(
         "fabric-thread",
@@ -46,30 +42,25 @@ RULES = (
         rank=LEAF,
         helper="network progress",
     ),
-    FrameRule(
+    message(
         "libfabric",
-        "mpi",
         r"(fi|ofi|rxm|rxd|tcpx|xnet|udpx|smr|sm2|vrb|efa|rxr|cxip|opx|_*gnix|psmx\d?|mrail|lnx"
         r"|sock_(av|cntr|comm|conn|cq|dgram|dom|ep|eq|mr|msg|pe|rdm|rx|tx))"  # CPython's own begin with sock_ as well
         r"_(?!getinfo|fabric$|domain$|init|ini$|freeinfo|\w*monitor|mr_|memhooks|intercept)\w+",
         f"rdma/fi_*.h and the providers of libfabric; {_PROGRESS}",
-        rank=STEP,
     ),
-    FrameRule("psm", "mpi", r"_*(psm[23]|psmi|ips|amsh)_\w+", f"psm2_mq.h, psm3; {_PROGRESS}", rank=STEP),
-    FrameRule(
+    message("psm", r"_*(psm[23]|psmi|ips|amsh)_\w+", f"psm2_mq.h, psm3; {_PROGRESS}"),
+    message(
         "verbs",
-        "mpi",
         r"ibv_(exp_)?poll_cq|(mlx[45]|bnxt_re|irdma|i40iw|hns_roce|rxe|efa|hfi1|qedr|mana|ionic)_\w*poll\w*"
         r"|rdma_(get_cm_event|resolve_\w+|connect|accept)$",
         f"infiniband/verbs.h, rdma_cma.h and providers; {_PROGRESS}",
         rank=LOCK + 1,
     ),
-    FrameRule(
+    message(
         "cray",
-        "mpi",
         r"GNI_(Cq|Post|Ep|Smsg|Wait)\w*|cxi_(eq|cq|ct)_\w+|DMAPP_\w+|dmapp_\w+|PAMI_\w+|DCMF_\w+|LAPI_\w+|Portals?\w*|Ptl(CT|EQ|ME|Put|Get)\w*",
         f"uGNI, libcxi, DMAPP, PAMI, Portals; {_PROGRESS}",
-        rank=STEP,
     ),
     FrameRule(
         "verbs-objects",
@@ -78,47 +69,39 @@ RULES = (
         "infiniband/verbs.h: a call into the kernel's driver, which pins memory or waits for the adapter",
         rank=LOCK,
     ),
-    FrameRule(
+    message(
         "openshmem",
-        "mpi",
         r"(p?o?shmemx?|shmem_internal|shmem_transport|mca_(scoll|spml|atomic))_(?!init|my_pe|n_pes|malloc|free)\w+",
         "OpenSHMEM 1.5: shmem.h; Open MPI, Sandia and Cray",
         rank=API,
     ),
-    FrameRule(
+    message(
         "openshmem-init",
-        "mpi",
         r"(p?o?shmem_init\w*|shmem_internal_init\w*|start_pes)$",
         "OpenSHMEM: all processing elements meet in the start",
         rank=OUTER,
     ),
-    FrameRule(
+    message(
         "pgas",
-        "mpi",
         r"(gasnet[cei]?|gex|upcxx?|upcr|P?ARMCI|armci|comex|GA|pnga|chpl_comm|_gfortran_caf)_\w*"
         r"(?i:poll|barrier|wait|sync|fence|progress|advance|reduce|broadcast|coll)\w*|upcxx::\w*(wait|barrier|progress)\w*",
         f"GASNet-EX, UPC++, ARMCI, Global Arrays, Chapel, coarrays; {_PROGRESS}",
-        rank=STEP,
     ),
-    FrameRule(
+    message(
         "charm",
-        "mpi",
         r"(Lrts\w+|Cmi(NotifyIdle|GetNonLocal\w*|\w*Barrier\w*)|Csd(Scheduler\w*|NextMessage|SchedulePoll)|Converse(Exit|CommonExit)"
         r"|AdvanceCommunication\w*|PumpNetwork\w*|PumpMsgs\w*)$",
         f"Charm++ converse.h: the scheduler of a processing element waits for messages; {_PROGRESS}",
         rank=LOCK + 1,
     ),
-    FrameRule(
+    message(
         "pmix",
-        "mpi",
         r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Fence|Get|Connect|Disconnect|Finalize|Abort|Spawn|Lookup|Barrier|KVS)\w*"
         r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$",
         "pmix.h, pmi.h: asks the launcher, which waits for all processes",
-        rank=STEP,
     ),
-    FrameRule(
+    message(
         "pmix-init",
-        "mpi",
         r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init|MPIR?I?I?_Init\w*",
         "pmix.h, Open MPI and MPICH: the start of a job",
         rank=STEP + 2,
@@ -132,13 +115,12 @@ RULES = (
         helper="oneCCL worker",
         under=r"ccl_worker_func|start_thread|clone",
     ),
-    FrameRule(
+    step(
         "oneccl-inside",
         "nccl-group-launch",
         r"ccl_(wait|executor::(wait|test)|request::|coll_|sched|comm::|all|reduce|broad|bcast|barrier|send|recv)\w*|(ccl::)?atl_(ofi|mpi|base)"
         r"|ccl::v\d+::\w*event\w*::wait",
         "oneCCL src/coll, src/exec, src/atl",
-        rank=STEP,
     ),
     FrameRule(
         "oneccl-setup",
@@ -147,12 +129,10 @@ RULES = (
         "oneCCL: communicators are set up over a store of keys",
         rank=STEP + 2,
     ),
-    FrameRule(
+    message(
         "rabit",
-        "mpi",
         r"rabit::|xgboost::collective::|LightGBM::(Network|Linkers|TcpSocket)\b",
         "XGBoost src/collective and rabit, LightGBM src/network: collectives over sockets",
-        rank=STEP,
     ),
     FrameRule(
         "rabit-tracker",
@@ -162,12 +142,11 @@ RULES = (
         "XGBoost's tracker and LightGBM's machine list: all workers meet",
         rank=OUTER,
     ),
-    FrameRule(
+    step(
         "parameter-server",
         "ipc-queue",
         r"ps::(Customer::WaitRequest|Postoffice::\w*Barrier\w*|KV(Worker|Server)<.*>::(Wait|Pull|Push)|Simple(App)::Wait)|byteps::\w+::(Wait|Barrier)\w*",
         "ps-lite: waits for the parameter servers",
-        rank=STEP,
     ),
     FrameRule(
         "horovod-background",
@@ -178,9 +157,8 @@ RULES = (
         helper="Horovod background",
         leaf=True,
     ),
-    FrameRule(
+    message(
         "horovod",
-        "mpi",
         r"horovod::common::(MPI|Gloo|Controller|CCL)\w*::\w+|horovod::common::\w*(Controller|Negotiat)\w*",
         "Horovod mpi_controller.cc, gloo_controller.cc",
         rank=LOCK + 1,
@@ -193,13 +171,12 @@ RULES = (
         rank=LOCK,
         idle=True,
     ),
-    FrameRule(
+    step(
         "ray-get",
         "ipc-queue",
         r"ray::core::(GetRequest|CoreWorker(MemoryStore|PlasmaStoreProvider)?)::(Get|Wait|Put|Create)|plasma::(PlasmaReceive|PlasmaClient)"
         r"|ray::experimental::\w*MutableObject\w*::",
         "Ray core_worker.cc: waits for an object that another process makes",
-        rank=STEP,
     ),
     FrameRule(
         "ray-io",

@@ -1,6 +1,7 @@
 """Libraries that move data between GPUs of several processes, beside NCCL: NVSHMEM, MSCCL++, Mooncake, NIXL."""
 
-from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
+from gdbext.knowledge.engines.frame_rows import message, step
+from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER
 from gdbext.knowledge.row_kinds import FrameRule
 
 RULES = (
@@ -43,12 +44,11 @@ RULES = (
         rank=OUTER,
     ),
     *(
-        FrameRule(
+        step(
             f"mscclpp-{collective}",
             "nccl-group-launch",
             rf"mscclpp::(Tcp)?Bootstrap::(Impl::)?{name}$",
             "microsoft/mscclpp src/core/bootstrap/bootstrap.cc: over sockets, between processes",
-            rank=STEP,
             collective=collective,
         )
         for name, collective in (
@@ -59,12 +59,10 @@ RULES = (
             ("recv", "recv"),
         )
     ),
-    FrameRule(
+    message(
         "mscclpp-flush",
-        "mpi",
         r"mscclpp::\w*Connection::(flush|updateAndSync)$|mscclpp::IbQp::pollCq$",
         "microsoft/mscclpp src/core/connection.cc: waits until everything has been sent",
-        rank=STEP,
     ),
     FrameRule(
         "mscclpp-threads",
@@ -85,12 +83,10 @@ RULES = (
         helper="network progress",
         leaf=True,
     ),
-    FrameRule(
+    message(
         "mooncake-transfer",
-        "mpi",
         r"(mooncake::)?TransferEnginePy::(batchT|t)ransferSync\w*$|mooncake::Client::Transfer(Read|Write|Data)$",
         "kvcache-ai/Mooncake transfer_engine_py.cpp, client_service.cpp: until another process has sent or taken it",
-        rank=STEP,
     ),
     FrameRule(
         "nixl-threads",
@@ -102,12 +98,10 @@ RULES = (
         helper="network progress",
         leaf=True,
     ),
-    FrameRule(
+    message(
         "nixl-transfer",
-        "mpi",
         r"nixl\w*(Engine|Worker|Agent|Rail)::(progress\w*|waitForCompletion\w*|connect|makeConnection)$",
         "ai-dynamo/nixl src/plugins, nixl_agent.cpp",
-        rank=STEP,
     ),
     FrameRule(
         "ofi-plugin",

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
-
-
-def _function(
-    id: str,
-    kind: str,
-    function: str,
-    file: str,
-    source: str,
-    rank: int = PYTHON,
-    idle: bool = False,
-    from_line: int = 0,
-) -> FrameRule:
-    return FrameRule(
-        id, kind, rf"({function})$", source, file=file, language="python", rank=rank, idle=idle, from_line=from_line
-    )
-
 
 _COLLECTIVES = (
     (r"\w*all_?reduce\w*", "all_reduce"),
@@ -83,7 +68,7 @@ def _mpi() -> Tuple[FrameRule, ...]:
 
 RULES = (
     *_mpi(),
-    _function(
+    python_wait(
         "python-event-sync",
         "event-sync",
         r"synchronize",
@@ -91,14 +76,14 @@ RULES = (
         "torch.cuda.Event.synchronize: streams.py has Stream in its first half (torch 1.10 to 2.9)",
         from_line=150,
     ),
-    _function(
+    python_wait(
         "python-wait-tensor",
         "nccl-group-launch",
         r"wait_tensor",
         r"torch/distributed/_functional_collectives\w*\.py$",
         "waits for a functional collective",
     ),
-    _function(
+    python_wait(
         "pipeline-send-recv",
         "nccl-group-launch",
         r"_?communicate(_shapes)?|_?p2p_ops|_batched_p2p_ops|_ring_exchange|(send|recv)_(forward|backward)\w*",
@@ -106,7 +91,7 @@ RULES = (
         "Megatron and DeepSpeed pipelines",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "deepspeed-fetch",
         "nccl-group-launch",
         r"fetch_sub_module|__?all_gather_params\w*|wait",
@@ -114,7 +99,7 @@ RULES = (
         "ZeRO-3 gathers parameters when a module needs them; accelerate#3104",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "python-tensor-text",
         "stream-sync",
         r"_str\w*|_tensor_str|__(repr|format)__",
@@ -122,7 +107,7 @@ RULES = (
         "printing a tensor reads its values back",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "python-tensor-copy",
         "memcpy-sync",
         r"__array__|__deepcopy__|cpu|_to|_cuda|convert",
@@ -130,14 +115,14 @@ RULES = (
         "copies between host and device",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "triton-load",
         "module-load",
         r"_init_handles|load_binary|make_launcher|_?precompile\w*|load_kernel|_load_kernel",
         r"(triton/(compiler|backends|runtime)/|_inductor/(runtime|codecache))",
         "Triton loads a compiled kernel at its first launch; torchcomms PR#2334",
     ),
-    _function(
+    python_wait(
         "extension-build",
         "native-compute",
         r"_?run_ninja\w*|_write_ninja_file\w*|_jit_compile|build_jit_specs|build_and_load|jit_load",
@@ -145,7 +130,7 @@ RULES = (
         "compiles an extension",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "extension-lock",
         "io",
         r"wait|try_acquire",
@@ -153,19 +138,19 @@ RULES = (
         "another process builds the extension, or died and left its lock file",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "jax-ready", "stream-sync", r"block_until_ready|_block_until_ready\w*", r"jax/", "jax waits for dispatched work"
     ),
-    _function(
+    python_wait(
         "jax-copy", "memcpy-sync", r"_value|__array__|device_get", r"jax/_src/(array|api)\.py$", "jax reads back"
     ),
-    _function(
+    python_wait(
         "jax-compile", "native-compute", r"backend_compile\w*|compile_or_get_cached", r"jax/_src/", "XLA compiles"
     ),
-    _function(
+    python_wait(
         "jax-distributed", "store-wait", r"initialize|wait_at_barrier", r"jax/_src/distributed\.py$", "jax.distributed"
     ),
-    _function(
+    python_wait(
         "jax-collective",
         "nccl-group-launch",
         r"sync_global_devices|process_allgather|broadcast_one_to_all|assert_equal|reached_preemption_sync_point",
@@ -173,7 +158,7 @@ RULES = (
         "jax.experimental.multihost_utils: all processes take part",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "horovod-python",
         "nccl-group-launch",
         r"_?synchronize|wait_and_clear|join|poll|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*|barrier",
@@ -181,7 +166,7 @@ RULES = (
         "Horovod and BytePS: waits until the background thread has done the collective",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "torch-rpc",
         "ipc-queue",
         r"rpc_sync|_invoke_rpc|_wait_all_workers|_all_gather|_barrier|shutdown|_?wait_all|to_here|local_value"
@@ -190,7 +175,7 @@ RULES = (
         "torch RPC: waits for the answer of another worker",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "device-reads",
         "memcpy-sync",
         r"asnumpy|get|set|item|numpy|to_host|copy_to_host|copy_to_device|copyto|asscalar|memcpy_\w+",
@@ -198,7 +183,7 @@ RULES = (
         "MXNet, CuPy, Numba, PyCUDA, Paddle, tinygrad: copies between host and device",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "device-waits",
         "device-sync",
         r"_?synchronize|waitall|wait_to_(read|write)|_?wait|finish|cuda_device_synchronize|_gpu_synchronize",
@@ -207,7 +192,7 @@ RULES = (
         "MXNet, CuPy, Numba, Paddle, tinygrad, devices of torch: waits for the device",
         rank=PYTHON,
     ),
-    _function(
+    python_wait(
         "dask-sync",
         "ipc-queue",
         r"_?sync|_?gather|result|_?compute|get|_wait|wait|as_completed",
@@ -215,7 +200,7 @@ RULES = (
         "dask.distributed: a client waits for the cluster",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "grpc-call",
         "io",
         r"_blocking|__call__|_end_unary_response_blocking|result|_next_response|_next|with_call|future_response",
@@ -223,7 +208,7 @@ RULES = (
         "grpcio: waits for the answer of a server",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "zmq-python",
         "ipc-queue",
         r"(recv|send|poll)\w*|_deserialize|_add_recv_event",
@@ -231,7 +216,7 @@ RULES = (
         "message queues of the engines",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "ray-idle",
         "ipc-queue",
         r"main_loop",
@@ -240,14 +225,14 @@ RULES = (
         rank=PYTHON - 2,
         idle=True,
     ),
-    _function(
+    python_wait(
         "ray-get",
         "ipc-queue",
         r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",
         r"ray/((_private/)?worker|experimental/channel/\w+|dag/\w+|util/client/\w+)\.py$",
         "waits for another actor",
     ),
-    _function(
+    python_wait(
         "engine-cpu-group",
         "gloo",
         r"(send|recv|broadcast|all_gather|gather)_(object(_list)?|pyobj)|_?broadcast_(py|recv_)?objs?\w*"
@@ -257,7 +242,7 @@ RULES = (
         "objects of Python go over the group of the CPU: vLLM and SGLang parallel_state.py, GroupCoordinator",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "engine-client",
         "ipc-queue",
         r"get_output(_async)?|wait_for_engine_startup|_wait_for_response|collective_rpc|get_response",
@@ -265,7 +250,7 @@ RULES = (
         "waits for the engine core or the workers",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "weights-file",
         "io",
         r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*"

@@ -5,7 +5,7 @@ What waits in C leaves no Python frame of its own: the function that called it i
 
 from __future__ import annotations
 
-from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_thread, python_wait
+from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_in_c, python_thread, python_wait
 from gdbext.knowledge.frame_precedence import LEAF, PYTHON
 
 RULES = (
@@ -23,72 +23,64 @@ RULES = (
         r"importlib\._bootstrap>$|(^|/)importlib/_bootstrap\.py$",
         "importlib/_bootstrap.py: another thread imports the module",
     ),
-    python_wait(
+    python_in_c(
         "python-import-file",
         "io",
         r"get_data|_path_stat|path_stats|_path_is\w+|_fill_cache|_write_atomic|set_data",
         r"importlib\._bootstrap_external>$|(^|/)importlib/_bootstrap_external\.py$",
         "importlib/_bootstrap_external.py: reads a module or asks for its date; slow on a network file system",
         rank=PYTHON - 1,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-import-library",
         "native-compute",
         r"create_module|exec_module",
         r"importlib\._bootstrap_external>$|(^|/)importlib/_bootstrap_external\.py$",
         "importlib/_bootstrap_external.py, ExtensionFileLoader: loads a shared library and runs its initialisation",
         rank=LEAF + 1,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-start-child",
         "io",
         r"_execute_child|read_signed|connect_to_new_process|ensure_running|spawnv_passfds|_launch",
         r"(^|/)subprocess\.py$|(multiprocess(ing)?|billiard)/(forkserver|util|popen_\w+)\.py$",
         "subprocess.py, multiprocessing/popen_*.py: starts a child and waits for its first word",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-exit",
         "condvar-idle",
         r"_exit_function|_python_exit",
         r"(multiprocess(ing)?|billiard)/util\.py$|concurrent/futures/(thread|process)\.py$",
         "run at exit: waits for children, or for the threads of executors",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-names",
         "io",
         r"do_handshake|getfqdn|gethostby\w+|getaddrinfo|_new_conn|create_connection",
         r"(^|/)(ssl|socket|urllib3/(util/)?\w+|aiohttp/\w+|httpcore/(_backends/)?\w+)\.py$",
         "socket.py, ssl.py, urllib3: looks up a name, connects, shakes hands",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-log-lock",
         "mutex",
         r"handle",
         r"(^|/)logging/__init__\.py$",
         "logging/__init__.py: the handler's lock; from CPython 3.13 on without a frame of its own",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-log-write",
         "io",
         r"flush|emit",
         r"(^|/)logging/(__init__|handlers)\.py$",
         "logging/__init__.py, StreamHandler: writes to a file or pipe; a full pipe that nobody reads blocks",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "event-loop-runner",
         "io",
         r"run|run_forever|run_until_complete",
         r"(^|/)(uvloop/(__init__|loop)|asyncio/runners|asyncio/base_events)\.pyx?$",
         "asyncio/runners.py with uvloop, whose own functions are C: an event loop without work; called idle only where "
         "the wait itself shows, since a traceback of Ctrl-C ends here as well",
-        leaf=True,
     ),
     python_wait(
         "python-servers-idle",
@@ -109,7 +101,7 @@ RULES = (
         rank=PYTHON + 3,
         idle=True,
     ),
-    python_wait(
+    python_in_c(
         "web-servers-idle",
         "io",
         r"sleep|wait|poll2?|run_for_one",
@@ -117,7 +109,6 @@ RULES = (
         "gunicorn arbiter.py, workers/sync.py; waitress wasyncore.py: waits for a request or a signal",
         rank=PYTHON,
         idle=True,
-        leaf=True,
     ),
     python_thread(
         "supervisor-threads",

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_thread, python_wait
+from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_in_c, python_thread, python_wait
 from gdbext.knowledge.frame_precedence import LEAF, PYTHON
 
 _LAUNCH = "nccl-group-launch"
 
 RULES = (
-    python_wait(
+    python_in_c(
         "python-work-wait",
         _LAUNCH,
         r"wait|_coalescing_manager|_wait_for_all",
         r"torch/distributed/(distributed_c10d|optim/\w+)\.py$",
         "torch distributed_c10d.py: waits for the handle of a collective",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "python-stage-wait",
         _LAUNCH,
         r"_wait_batch_p2p|_assert_unsharded|_ring_send_recv_\w+",
         r"torch/distributed/(pipelining/\w+|tensor/\w+)\.py$",
         "torch pipelining/schedules.py: a stage waits for what its neighbour sends",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "fsdp-wait",
         _LAUNCH,
         r"wait_for_unshard|_?unshard|_unshard_grad_state|foreach_(all_gather|reduce)\w*|finalize_backward"
@@ -33,9 +31,8 @@ RULES = (
         r"torch/distributed/(fsdp/(_fully_shard/)?\w+|tensor/.*)\.py$",
         "torch fsdp: gathers parameters, or waits for the reduction of gradients",
         rank=PYTHON - 1,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "engine-handles",
         _LAUNCH,
         r"i?(recv|send)_tensor_dict|_reap_completed_isends|wait_for_comm|_execute_p2p_ops|_pp_commit_comm_work"
@@ -44,7 +41,6 @@ RULES = (
         r"|sglang/srt/eplb/\w+|sglang/srt/disaggregation/utils|vllm/distributed/eplb/\w+)\.py$",
         "vLLM parallel_state.py, v1/worker/gpu_worker.py; SGLang scheduler_pp_mixin.py: waits for the handle of a send "
         "or a receive between stages",
-        leaf=True,
     ),
     python_wait(
         "engine-cpu-flags",
@@ -54,31 +50,28 @@ RULES = (
         "SGLang disaggregation/utils.py, vLLM config/parallel.py: flags go over a Gloo group",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    python_in_c(
         "megatron-handles",
         _LAUNCH,
         r"(finish|start)_(param|grad)_sync|pp_(pre|post)_(forward|backward)|drain_embedding_wgrad_compute"
         r"|(recv_from_prev|send_to_next)_pipeline_rank_|roll_tensor|_roll_tensor_packed_seq",
         r"megatron/core/.*\.py$",
         "Megatron-LM core/distributed/param_and_grad_buffer.py, pipeline_parallel/schedules.py",
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "accelerate-collectives",
         _LAUNCH,
         r"wait_for_everyone|_gpu_(gather|broadcast)(_one)?|_?gather_object|reduce|broadcast",
         r"accelerate/(state|accelerator|utils/operations)\.py$",
         "Accelerate state.py, utils/operations.py: all processes take part",
         rank=PYTHON - 1,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "launcher-watches",
         "condvar-idle",
         r"_invoke_run|_monitor_workers|sigkill_handler|main",
         r"torch/distributed/elastic/agent/server/\w+\.py$|deepspeed/launcher/launch\.py$",
         "torch elastic/agent/server/api.py, DeepSpeed launcher/launch.py: asks now and then whether its processes live",
-        leaf=True,
     ),
     python_wait(
         "elastic-delay",
@@ -106,7 +99,7 @@ RULES = (
         idle=True,
         by=r"async_loop|_checkpointing_subprocess|_execute_save_loop",
     ),
-    python_wait(
+    python_in_c(
         "compile-worker-idle",
         "io",
         r"_recv_msg",
@@ -114,7 +107,6 @@ RULES = (
         "torch _inductor/compile_worker/subproc_pool.py: a compile worker without work",
         rank=PYTHON,
         idle=True,
-        leaf=True,
     ),
     python_wait(
         "orbax-barrier",
@@ -132,23 +124,21 @@ RULES = (
         "Orbax: waits for the thread that writes the checkpoint",
         rank=LEAF + 1,
     ),
-    python_wait(
+    python_in_c(
         "tensorflow-run",
         "condvar-idle",
         r"_call_tf_sessionrun|quick_execute|TFE_Py_\w+",
         r"tensorflow/python/(client|eager)/\w+\.py$",
         "TensorFlow client/session.py, eager/execute.py: the work is in the threads of the run-time",
         rank=LEAF + 1,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "tensorflow-copy",
         "memcpy-sync",
         r"_?numpy|__array__|_numpy_internal",
         r"tensorflow/python/framework/ops\.py$",
         "TensorFlow ops.py, EagerTensor: reads values back",
         rank=PYTHON - 1,
-        leaf=True,
     ),
     python_wait(
         "tensorflow-server-idle",
@@ -181,7 +171,7 @@ RULES = (
         "mpi4py: waits for requests or messages",
         rank=PYTHON + 1,
     ),
-    python_wait(
+    python_in_c(
         "mpi4py-pool-idle",
         "mpi",
         r"recv|\w*probe|sleep|server_\w+|barrier",
@@ -190,7 +180,6 @@ RULES = (
         rank=PYTHON + 2,
         idle=True,
         by=r"server_\w+|recv|<module>|main",
-        leaf=True,
     ),
     python_thread(
         "mpi4py-pool-threads",
@@ -200,23 +189,21 @@ RULES = (
         "pool of processes",
         leaf=False,
     ),
-    python_wait(
+    python_in_c(
         "ray-nccl",
         _LAUNCH,
         r"recv|send|allreduce|allgather|reducescatter|broadcast",
         r"ray/experimental/channel/(nccl_group|communicator|cpu_communicator|accelerator_context)\.py$",
         "Ray experimental/channel/nccl_group.py",
         rank=PYTHON + 4,
-        leaf=True,
     ),
-    python_wait(
+    python_in_c(
         "ray-nccl-init",
         "nccl-init",
         r"__init__|_do_init_(communicator|group)|_init_(communicator|group)",
         r"ray/experimental/channel/(nccl_group|torch_tensor_\w+)\.py$",
         "Ray experimental/channel/nccl_group.py",
         rank=PYTHON + 4,
-        leaf=True,
     ),
     python_wait(
         "ray-graph-idle",
@@ -242,12 +229,11 @@ RULES = (
         "LMDeploy mp_engine/zmq_rpc.py: waits for the engine's process",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    python_in_c(
         "download-again",
         "io",
         r"_http_backoff_base|http_backoff|download_weights_from_hf|WeakFileLock|SoftFileLock",
         r"(huggingface_hub/utils/\w+|vllm/model_executor/model_loader/weight_utils)\.py$",
         "huggingface_hub utils/_http.py: sleeps before it tries again; utils/_fixes.py: a lock that is a file",
-        leaf=True,
     ),
 )

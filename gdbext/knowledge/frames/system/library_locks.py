@@ -1,189 +1,156 @@
 """Locks and waits that libraries, languages and other systems make themselves: not those of the C library."""
 
+from functools import partial
+
+from gdbext.knowledge.engines.frame_rows import lock
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
 from gdbext.knowledge.row_kinds import FrameRule
 
 _ABSL = r"absl::(lts_\w+::|debian\w*::)?"
 
+_wait = partial(FrameRule, rank=LEAF)
+
 RULES = (
-    FrameRule(
+    lock(
         "lock-sqlite",
-        "mutex",
         r"(sqlite3InvokeBusyHandler|btreeInvokeBusyHandler|walBusyLock|sqliteDefaultBusyCallback)$",
         "sqlite.org/c3ref/busy_handler.html: sleeps and tries again while another connection has the database locked",
-        rank=LOCK,
     ),
-    FrameRule(
+    _wait(
         "wait-absl-condition",
         "condvar-idle",
         rf"{_ABSL}Mutex::(\w*LockSlow\w*|Block|UnlockSlow)$",
         "abseil-cpp synchronization/mutex.cc, notification.cc: takes the lock once a condition holds",
-        rank=LEAF,
         under=rf"{_ABSL}(Mutex::(\w*LockWhen\w*|\w*Await\w*)|MutexLock\w*::MutexLock\w*When|Notification::WaitFor|BlockingCounter::Wait|Barrier::Block)",
     ),
-    FrameRule(
-        "wait-absl",
-        "condvar-idle",
-        rf"{_ABSL}Mutex::(Reader|Writer)?LockWhen\w*",
-        "abseil-cpp synchronization/mutex.h",
-        rank=LEAF,
+    _wait(
+        "wait-absl", "condvar-idle", rf"{_ABSL}Mutex::(Reader|Writer)?LockWhen\w*", "abseil-cpp synchronization/mutex.h"
     ),
-    FrameRule(
+    lock(
         "lock-absl",
-        "mutex",
         rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::((Reader|Writer)?Lock|lock(_shared)?$)|call_once)"
         rf"|AbslInternalSpinLockDelay",
         "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-tcmalloc",
-        "mutex",
         r"(base::(internal|subtle)::)?SpinLock(Delay|Holder|::)|tcmalloc::CentralCacheLockAll"
         r"|tcmalloc::tcmalloc_internal::AllocationGuard",
         "gperftools src/base/spinlock.cc; gperftools#932, #1212",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-jemalloc",
-        "mutex",
         r"(je_|_rjem_je_)?(malloc_mutex_(lock|prefork)\w*|mutex_pool_lock\w*|jemalloc_prefork|arena_prefork\w*"
         r"|tcache_prefork|extents_prefork|base_prefork)",
         "jemalloc src/mutex.c; jemalloc#2402",
-        rank=LOCK,
     ),
-    FrameRule(
-        "lock-malloc-private", "mutex", r"mi_lock_\w+|_mi_prim_\w*lock|ptmalloc_lock", "mimalloc, ptmalloc", rank=LOCK
-    ),
-    FrameRule(
+    lock("lock-malloc-private", r"mi_lock_\w+|_mi_prim_\w*lock|ptmalloc_lock", "mimalloc, ptmalloc"),
+    lock(
         "lock-nsync",
-        "mutex",
         r"nsync::nsync_(mu_r?lock|spin_test_and_set|mu_wait)|(tensorflow|tsl)::mutex::lock",
         "nsync internal/mu.c",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-rust",
-        "mutex",
         r"(parking_lot::|lock_api::|std::(sys|sync|sys_common)::|spin::)(\w+::)*(Raw)?(Mutex|RwLock|FairMutex"
         r"|ReentrantLock|ReentrantMutex|Once)"
         r"(<.*>)?::(lock|read|write|call|wait)",
         "Rust std::sync, parking_lot, spin",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-zig",
-        "mutex",
         r"Thread\.(Mutex|RwLock)(\.\w+)*\.(lock\w*|writeLock\w*|readLock\w*)$",
         "Zig lib/std/Thread/Mutex.zig, RwLock.zig",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-postgres",
-        "mutex",
         r"LWLock(Acquire\w*|WaitForVar)$",
         "PostgreSQL storage/lwlock.h: sleeps on a semaphore until the holder of the lock wakes it",
-        rank=LOCK,
     ),
-    FrameRule(
+    _wait(
         "wait-zig",
         "condvar-idle",
         r"Thread\.(Condition|ResetEvent|Semaphore|Futex)(\.\w+)*\.(wait|timedWait)$",
         "Zig lib/std/Thread",
-        rank=LEAF,
     ),
-    FrameRule(
+    lock(
         "lock-folly",
-        "mutex",
         r"folly::(\w*SpinLock|SharedMutex|DistributedMutex|detail::distributed_mutex)\w*(<.*>)?::\w*[lL]ock",
         "folly/synchronization",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-library",
-        "mutex",
         r"ucs_(recursive_)?(spin|mutex)_lock|bthread_mutex_\w*lock|bthread::\w*Mutex\w*::lock"
         r"|boost::(\w+::)*\w*mutex::\w*lock|bthread::mutex_lock_contended\w*"
         r"|Q(Basic|Recursive)?Mutex::lock|tbb::(\w+::)*\w*(spin|queuing|rw)_\w*mutex|uv_(mutex|rwlock)_\w*lock"
         r"|CRYPTO_THREAD_\w+_lock"
         r"|H5TS_mutex_\w*lock|H5_api_lock|sqlite3_mutex_enter|pthreadMutexEnter|i?jl_mutex_(lock|wait)|jl_spin_wait",
         "UCX, brpc, Boost, Qt, TBB, libuv, OpenSSL, HDF5, SQLite, Julia",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-openmp",
-        "mutex",
         r"GOMP_critical(_name)?_start|gomp_mutex_lock|omp_set_(nest_)?lock|__kmpc_(critical|set_lock)"
         r"|__kmp_(acquire_\w*lock|lock_suspend_mx)",
         "libgomp, libomp",
         rank=LOCK + 1,
     ),
-    FrameRule(
+    lock(
         "lock-darwin",
-        "mutex",
         r"(__psynch_(mutexwait|rw_\w+)|_pthread_mutex_(firstfit_)?lock\w*|_?os_unfair_(recursive_)?lock_\w*"
         r"|OSSpinLockLock|objc_sync_enter"
         r"|_dispatch_once_wait|dispatch_once(_f)?|_dispatch_sync_(wait|f_slow)|__DISPATCH_WAIT_FOR_QUEUE__)$",
         "Darwin libpthread, libplatform and libdispatch",
-        rank=LOCK,
     ),
-    FrameRule(
+    lock(
         "lock-spin-public",
-        "mutex",
         r"(__)?pthread_spin_(try)?lock$|_?_?raw_spin_lock\w*$",
         "POSIX: who tries again and again waits",
         rank=LEAF + 3,
     ),
-    FrameRule(
+    _wait(
         "wait-darwin",
         "condvar-idle",
         r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_(trap|continue)|__ulock_wait2?|__semwait_signal(_nocancel)?"
         r"|__workq_kernreturn|swtch_pri|_dlock_wait"
         r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
         "Darwin",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "io-darwin",
         "io",
         r"(mach_msg2?(_trap|_overwrite|_internal)*|kevent(64|_id|_qos)?|__CFRunLoopServiceMachPort|CFRunLoopRun\w*)$",
         "Darwin",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "wait-nsync",
         "condvar-idle",
         r"nsync::(nsync_(cv|mu_semaphore|sem|note|counter|wait)_?\w*|futex)|(tensorflow|tsl)::condition_variable::wait",
         "nsync, TensorFlow",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "wait-absl",
         "condvar-idle",
         rf"{_ABSL}(synchronization_internal::|Mutex::(Block|Await)|CondVar::|Notification::WaitFor"
         rf"|BlockingCounter::Wait|Barrier::Block)"
         r"|AbslInternalPerThreadSem",
         "abseil-cpp synchronization/",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "wait-standard",
         "condvar-idle",
         r"_*(GI_)?_*pthread_barrier_wait|std::(latch|barrier(<.*>)?|counting_semaphore(<.*>)?|__atomic\w*wait\w*"
         r"|__atomic_semaphore\w*)",
         "POSIX, C++20",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "wait-rust",
         "condvar-idle",
         r"std::(thread::park|sys::(\w+::)*(futex_wait|Parker::park|Condvar::wait)|sync::mpsc::)"
         r"|parking_lot::condvar::|crossbeam_(channel|utils)::"
         r"|tokio::(runtime::park|runtime::context|runtime::runtime|loom|sync)::|futures_executor::|pollster::",
         "Rust std, parking_lot, crossbeam, tokio",
-        rank=LEAF,
     ),
-    FrameRule(
+    _wait(
         "wait-library",
         "condvar-idle",
         r"folly::(Baton|LifoSem|detail::(Futex|\(anonymous namespace\)::\w*[fF]utexWait)|Latch"
@@ -195,6 +162,5 @@ RULES = (
         r"|barrier)_\w*wait|amd::(Semaphore|Monitor)::"
         r"|bthread::butex_wait|bthread_(join|id_join)",
         "folly, Boost, torch, XLA, Eigen, Qt, libuv, ROCclr, brpc",
-        rank=LEAF,
     ),
 )
