@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Tuple
 
 _MS = "MindSpore 2.6 documentation: environment variables, dump"
@@ -40,82 +41,65 @@ class StartNote:
     source: str
 
 
+_profile, _graphs, _tensors, _sanitizer = (partial(StartSetting, one) for one in (PROFILE, GRAPHS, TENSORS, SANITIZER))
+
 SETTINGS: Tuple[StartSetting, ...] = (
-    StartSetting(
-        PROFILE,
+    _profile(
         "tensorrt-llm",
         "TLLM_TORCH_PROFILE_TRACE",
         "{dir}/trace.json",
         f"{_TRTLLM} pyexecutor; #13536: the rank is put behind the name",
         writes="{dir}/trace-rank-N.json",
     ),
-    StartSetting(
-        PROFILE, "tensorrt-llm", "TLLM_PROFILE_START_STOP", "{first}-{last}", f"{_TRTLLM} perf-analysis.md: iterations"
-    ),
-    StartSetting(PROFILE, "tensorrt-llm", "TLLM_PROFILE_RECORD_GC", "1", f"{_TRTLLM} perf-analysis.md"),
-    StartSetting(
-        PROFILE,
+    _profile("tensorrt-llm", "TLLM_PROFILE_START_STOP", "{first}-{last}", f"{_TRTLLM} perf-analysis.md: iterations"),
+    _profile("tensorrt-llm", "TLLM_PROFILE_RECORD_GC", "1", f"{_TRTLLM} perf-analysis.md"),
+    _profile(
         "mindspore",
         "MS_PROFILER_OPTIONS",
         '{{"start": true, "output_path": "{dir}", "activities": ["CPU", "NPU"], "profiler_level": "Level1"}}',
         f"{_MS}; mindspore/profiler/envprofiler.py; Level1 has communication.json",
         writes="{dir}/HOST_PID_TIME_ascend_ms",
     ),
-    StartSetting(
-        PROFILE,
+    _profile(
         "vllm",
         "VLLM_TORCH_PROFILER_DIR",
         "{dir}",
         "vLLM before 0.13; vLLM-MindSpore documentation, profiling",
         writes="{dir}, after `gdbext profile run`",
     ),
-    StartSetting(
-        PROFILE,
+    _profile(
         "sglang",
         "SGLANG_TORCH_PROFILER_DIR",
         "{dir}",
         "sglang scheduler profiler_manager.py",
         writes="{dir}, after `gdbext profile run`",
     ),
-    StartSetting(
-        GRAPHS,
-        "",
-        "TORCH_COMPILE_DEBUG",
-        "1",
-        "torch/_dynamo/config.py",
-        writes="{dir}/torch_compile_debug/run_*-pid_N",
-    ),
-    StartSetting(GRAPHS, "", "TORCH_COMPILE_DEBUG_DIR", "{dir}", "torch/_dynamo/config.py, measured with torch 2.13"),
-    StartSetting(
-        GRAPHS,
+    _graphs("", "TORCH_COMPILE_DEBUG", "1", "torch/_dynamo/config.py", writes="{dir}/torch_compile_debug/run_*-pid_N"),
+    _graphs("", "TORCH_COMPILE_DEBUG_DIR", "{dir}", "torch/_dynamo/config.py, measured with torch 2.13"),
+    _graphs(
         "",
         "TORCH_TRACE",
         "{dir}/torch_trace",
         "torch/_logging/_internal.py: dedicated_log_torch_trace_rank_N_*.log; tlparse reads it",
         writes="{dir}/torch_trace",
     ),
-    StartSetting(
-        GRAPHS,
+    _graphs(
         "vllm",
         "VLLM_DEBUG_DUMP_PATH",
         "{dir}/vllm",
         "vllm envs.py; config/vllm.py compile_debug_dump_path: rank_R_dp_D",
         writes="{dir}/vllm/rank_R_dp_D",
     ),
-    StartSetting(
-        GRAPHS,
+    _graphs(
         "tensorrt-llm",
         "AD_DUMP_GRAPHS_DIR",
         "{dir}/autodeploy",
         f"{_TRTLLM} table of variables: the AutoDeploy backend",
         writes="{dir}/autodeploy",
     ),
-    StartSetting(GRAPHS, "mindspore", "MS_DEV_SAVE_GRAPHS", "2", f"{_MS}: 1, 2 or 3, each with more files"),
-    StartSetting(
-        GRAPHS, "mindspore", "MS_DEV_SAVE_GRAPHS_PATH", "{dir}/mindspore", _MS, writes="{dir}/mindspore/rank_N"
-    ),
-    StartSetting(
-        TENSORS,
+    _graphs("mindspore", "MS_DEV_SAVE_GRAPHS", "2", f"{_MS}: 1, 2 or 3, each with more files"),
+    _graphs("mindspore", "MS_DEV_SAVE_GRAPHS_PATH", "{dir}/mindspore", _MS, writes="{dir}/mindspore/rank_N"),
+    _tensors(
         "mindspore",
         "MINDSPORE_DUMP_CONFIG",
         "{file}",
@@ -123,18 +107,16 @@ SETTINGS: Tuple[StartSetting, ...] = (
         file="mindspore-dump",
         writes="{dir}/mindspore/rank_N/NET/GRAPH/STEP",
     ),
-    StartSetting(TENSORS, "sglang", "DUMPER_ENABLE", "1", "sglang debug_utils/dumper.py (2026)"),
-    StartSetting(
-        TENSORS,
+    _tensors("sglang", "DUMPER_ENABLE", "1", "sglang debug_utils/dumper.py (2026)"),
+    _tensors(
         "sglang",
         "DUMPER_DIR",
         "{dir}/dumper",
         "sglang debug_utils/dumper.py (2026)",
         writes="{dir}/dumper/NAME/step=S___rank=R___...pt",
     ),
-    StartSetting(TENSORS, "sglang", "DUMPER_NON_INTRUSIVE_MODE", "all", "sglang debug_utils/dumper.py (2026)"),
-    StartSetting(
-        TENSORS,
+    _tensors("sglang", "DUMPER_NON_INTRUSIVE_MODE", "all", "sglang debug_utils/dumper.py (2026)"),
+    _tensors(
         "sglang",
         "--debug-tensor-dump-output-folder",
         "{dir}/sglang",
@@ -142,50 +124,35 @@ SETTINGS: Tuple[StartSetting, ...] = (
         argument=True,
         writes="{dir}/sglang/TPt_PPp_RankR_pidN/PassS.pt",
     ),
-    StartSetting(
-        SANITIZER,
+    _sanitizer(
         "",
         "PYTORCH_NO_CUDA_MEMORY_CACHING",
         "1",
         "torch CUDA semantics, memory management: for cuda-memcheck; expandable segments are not used then, either",
     ),
-    StartSetting(
-        SANITIZER,
+    _sanitizer(
         "",
         "TORCH_NCCL_ENABLE_MONITORING",
         "0",
         "torch 2.14.1 ProcessGroupNCCL::HeartbeatMonitor: ends a rank without a heartbeat after 480 s",
     ),
-    StartSetting(
-        SANITIZER,
+    _sanitizer(
         "vllm",
         "--enforce-eager",
         "",
         "pytorch c10/cuda/CUDACachingAllocator.cpp: uncached memory is refused while a CUDA graph is captured",
         argument=True,
     ),
-    StartSetting(
-        SANITIZER,
-        "vllm",
-        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
-        "86400",
-        "vllm 0.33.0 vllm/envs.py: 300 s for a step",
-    ),
-    StartSetting(
-        SANITIZER,
+    _sanitizer("vllm", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "86400", "vllm 0.33.0 vllm/envs.py: 300 s for a step"),
+    _sanitizer(
         "sglang",
         "--disable-cuda-graph",
         "",
         "pytorch c10/cuda/CUDACachingAllocator.cpp: uncached memory is refused while a CUDA graph is captured",
         argument=True,
     ),
-    StartSetting(
-        SANITIZER,
-        "sglang",
-        "--watchdog-timeout",
-        "86400",
-        "sglang 0.5.23 srt/utils/watchdog.py: 300 s for a batch",
-        argument=True,
+    _sanitizer(
+        "sglang", "--watchdog-timeout", "86400", "sglang 0.5.23 srt/utils/watchdog.py: 300 s for a batch", argument=True
     ),
 )
 

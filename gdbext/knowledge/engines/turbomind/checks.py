@@ -1,5 +1,6 @@
 """TurboMind: what its checks throw, call or print when they fail, and what switches them on."""
 
+from functools import partial
 from typing import Tuple
 
 from gdbext.knowledge.engines.engine_row_kinds import (
@@ -13,9 +14,10 @@ from gdbext.knowledge.engines.engine_row_kinds import (
 
 _SOURCE = "InternLM/lmdeploy"
 
+_message = partial(MessageRow, "turbomind")
+
 MESSAGES: Tuple[MessageRow, ...] = (
-    MessageRow(
-        "turbomind",
+    _message(
         "turbomind::check or syncAndCheck",
         r"\[TM\]\[ERROR\] CUDA runtime error: (?P<text>.*?)\s(?P<file>\S+):(?P<line>\d+)\s*$",
         f"{_SOURCE} up to 0.7.3, cuda_utils.h",
@@ -23,63 +25,54 @@ MESSAGES: Tuple[MessageRow, ...] = (
 )
 
 PRINTED: Tuple[MessageRow, ...] = (
-    MessageRow(
-        "turbomind",
+    _message(
         "TM_CHECK",
         r"\[TM\]\[FATAL\] (?P<file>[^\s()]{1,500})\((?P<line>\d+)\): (?P<text>[^\n]*)",
         f"{_SOURCE} 0.8.0 to 0.12.3, core/check.cc",
     ),
-    MessageRow(
-        "turbomind",
+    _message(
         "TM_CHECK, TM_CUDA_CHECK or TM_LOG_FATAL",
         r"\[TM\]\[FATAL\]\[[\d.:]{1,40}\]\[(?P<file>[^\]\s:]{1,500}):(?P<line>\d+)\] (?P<text>[^\n]*)",
         f"{_SOURCE} 0.13.0 and newer, core/logger.cc",
     ),
 )
 
+_fail = partial(FailRow, "turbomind", aborts=True)
+
 FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
-    FailRow(
-        "turbomind",
+    _fail(
         "turbomind::ReportCudaError",
         f"{_SOURCE} 0.14.0 and newer, cuda_utils.cc",
         library="cudaError_t",
         code="0",
         file="1",
         line="2",
-        aborts=True,
     ),
-    FailRow(
-        "turbomind",
+    _fail(
         "turbomind::ReportCuDrvError",
         f"{_SOURCE} 0.14.0 and newer, cuda_utils.cc",
         library="CUresult",
         code="0",
         file="1",
         line="2",
-        aborts=True,
     ),
-    FailRow(
-        "turbomind",
+    _fail(
         "turbomind::core::ReportNullError",
         f"{_SOURCE} 0.8.0 and newer, core/check.cc",
         file="0",
         line="1",
         text="2",
         said="'{}' Must be non NULL",
-        aborts=True,
     ),
-    FailRow(
-        "turbomind",
+    _fail(
         "turbomind::core::CheckErrorStream::Report",
         f"{_SOURCE} 0.8.0 and newer, core/check.h; "
         "file and line are members from 0.13.0 on, and in the text up to there",
         stream="0+0",
         file="0+8",
         line="0+16",
-        aborts=True,
     ),
-    FailRow(
-        "turbomind",
+    _fail(
         "turbomind::core::Logger::LogFatalImpl",
         f"{_SOURCE} 0.14.0 and newer, core/logger.cc",
         file="1",
@@ -91,7 +84,6 @@ FAIL_FUNCTIONS: Tuple[FailRow, ...] = (
             "turbomind::core::ReportNullError",
             "turbomind::core::CheckErrorStream::Report",
         ),
-        aborts=True,
     ),
 )
 
