@@ -8,7 +8,7 @@ from argparse import Namespace
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 import gdbext
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
@@ -78,23 +78,20 @@ def info(session: Session, args: Namespace) -> object:
 
 
 def stats(session: Session, args: Namespace) -> object:
-    asked = Asked(session, args)
-    expression, index = expression_and_index(asked.words)
-
-    def body() -> object:
-        tensor, part = asked.one(expression, index)
-        return statistics(tensor, asked.port.read_of(tensor), part, calculator(), asked.progress("counted"))
-
-    return over_ranks(asked, expression, body)
+    return _of_all_values(session, args, statistics, "counted")
 
 
 def hash_(session: Session, args: Namespace) -> object:
+    return _of_all_values(session, args, digest, "hashed")
+
+
+def _of_all_values(session: Session, args: Namespace, measure: Callable[..., object], done: str) -> object:
     asked = Asked(session, args)
     expression, index = expression_and_index(asked.words)
 
     def body() -> object:
         tensor, part = asked.one(expression, index)
-        return digest(tensor, asked.port.read_of(tensor), part, calculator(), asked.progress("hashed"))
+        return measure(tensor, asked.port.read_of(tensor), part, calculator(), asked.progress(done))
 
     return over_ranks(asked, expression, body)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Optional, Tuple
 
 from gdbext.model.stack import Frame
+from gdbext.model.text.ranges import counted
 
 SANITIZER = "text:compute-sanitizer"
 """Source of a process that only a sanitizer's report tells of."""
@@ -35,6 +36,13 @@ class NearestAllocation:
     distance: Optional[int] = None  # bytes; None inside of it
     address: Optional[int] = None
     size: Optional[int] = None
+
+    @property
+    def words(self) -> str:
+        """`16 bytes after the nearest allocation of 64 bytes`."""
+        size = f" of {counted(self.size, 'byte')}" if self.size is not None else ""
+        far = f"{counted(self.distance, 'byte')} {self.side}" if self.distance is not None else self.side
+        return f"{far} the nearest allocation{size}"
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,7 @@ _LONGEST = 40  # characters of a name
 
 def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statement]]:
     """(who answered, what it says). Raises `ValueError` for anything that is not RAS' document."""
-    document = bounded_json.loads(text)
-    if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
-        raise ValueError("no communicators in it")
-    communicators = [one for one in document["communicators"][:_MOST_COMMUNICATORS] if isinstance(one, dict)]
+    document, communicators = _read(text)
     said: List[Statement] = []
     for one in communicators:
         said += itertools.islice(_communicator(one, by_pid), _MOST_STATEMENTS - len(said))
@@ -39,13 +36,18 @@ def statements(text: str, by_pid: Mapping[int, Asked]) -> Tuple[str, List[Statem
 
 def hosts(text: str) -> List[str]:
     """Where the ranks are, in the order of the answer. Raises `ValueError` for anything that is not RAS' document."""
+    _, communicators = _read(text)
+    rows = (row for one in communicators for key in ("ranks", "missing_ranks") for row in _rows(one, key))
+    names = (bare_name(row["host"]) for row in rows if isinstance(row.get("host"), str) and len(row["host"]) <= 256)
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def _read(text: str) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
     document = bounded_json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
         raise ValueError("no communicators in it")
     communicators = [one for one in document["communicators"][:_MOST_COMMUNICATORS] if isinstance(one, dict)]
-    rows = (row for one in communicators for key in ("ranks", "missing_ranks") for row in _rows(one, key))
-    names = (bare_name(row["host"]) for row in rows if isinstance(row.get("host"), str) and len(row["host"]) <= 256)
-    return list(dict.fromkeys(filter(None, names)))
+    return document, communicators
 
 
 def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Iterator[Statement]:

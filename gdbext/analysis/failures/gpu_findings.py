@@ -13,7 +13,7 @@ from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.verdict.wording import place, start, verb, who
 from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE, KINDS
 from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
-from gdbext.model.gpu_errors import SANITIZER, DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
+from gdbext.model.gpu_errors import SANITIZER, DevicePlace, GpuError, GpuFinding, SeenIn
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -173,7 +173,8 @@ def _told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
     numbers = [one.rank for one in names if one.rank is not None]
     whom = ranks(numbers) if len(numbers) == len(names) else ", ".join(one.label for one in names[:8])
     often = f", {counted(finding.count, 'time')} on {whom}"
-    return f"{_what(error)}{_near(error.nearest)}{_thread(error)}{_launched(finding)}{often}"
+    near = f", {error.nearest.words}" if error.nearest else ""
+    return f"{_what(error)}{near}{_thread(error)}{_launched(finding)}{often}"
 
 
 def _what(error: GpuError) -> str:
@@ -195,14 +196,6 @@ def _place(code: DevicePlace) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-
-
-def _near(nearest: Optional[NearestAllocation]) -> str:
-    if nearest is None:
-        return ""
-    size = f" of {counted(nearest.size, 'byte')}" if nearest.size is not None else ""
-    far = f"{counted(nearest.distance, 'byte')} {nearest.side}" if nearest.distance is not None else nearest.side
-    return f", {far} the nearest allocation{size}"
 
 
 def _thread(error: GpuError) -> str:

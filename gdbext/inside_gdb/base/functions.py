@@ -32,9 +32,8 @@ def address_of(pid: int, function: str) -> Maybe[int]:
         address = int(gdb.parse_and_eval(f"(unsigned long)&{function}"))
     except (gdb.error, RuntimeError):
         address = None
-    if _is_code(code, address):
-        return address or 0
-    address = _exported(pid, code, function)
+    if not _is_code(code, address):
+        address = next((one[function] for one in _tables(pid, code, _LIBRARIES, (function,)) if function in one), None)
     return address or 0 if _is_code(code, address) else Missing(f"the process has no function {function}")
 
 
@@ -53,10 +52,6 @@ def exported(pid: int, library: re.Pattern[str], functions: Sequence[str]) -> Ma
         if found:
             return {name: address for name, address in found.items() if _is_code(code, address)}
     return {}
-
-
-def _exported(pid: int, code: MemoryMap, function: str) -> Optional[int]:
-    return next((found[function] for found in _tables(pid, code, _LIBRARIES, (function,)) if function in found), None)
 
 
 def _tables(pid: int, code: MemoryMap, library: re.Pattern[str], functions: Sequence[str]) -> Iterator[Dict[str, int]]:

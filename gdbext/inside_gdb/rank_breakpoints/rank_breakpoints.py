@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -169,15 +170,9 @@ class RankBreaks:
         return came.thread if came is not None and came.thread.is_valid() else None
 
     def _place(self, rank: AttachedRank) -> RankPlace:
+        place = RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, function=None, hit=None)
         if rank.state in (RankState.RUNNING, RankState.KILLED):
-            return RankPlace(
-                pid=rank.process.pid,
-                rank=rank.process.rank,
-                current=rank.current,
-                state=rank.state,
-                function=None,
-                hit=None,
-            )
+            return place
         hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
         held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
         function = None
@@ -188,15 +183,7 @@ class RankBreaks:
             with suppress(gdb.error):  # no frame there, or unreadable: the place stays unknown
                 function = gdb.newest_frame().name()
         number = hit.point.number if hit is not None and hit.point.is_valid() else None
-        return RankPlace(
-            pid=rank.process.pid,
-            rank=rank.process.rank,
-            current=rank.current,
-            state=rank.state,
-            function=function,
-            hit=number,
-            held=held is not None,
-        )
+        return replace(place, function=function, hit=number, held=held is not None)
 
     def _name(self, inferior: gdb.Inferior) -> str:
         rank = self._holder.rank_of(inferior)

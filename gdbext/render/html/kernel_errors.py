@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-from gdbext.model.gpu_errors import DevicePlace, GpuFinding, NearestAllocation
+from gdbext.model.gpu_errors import DevicePlace, GpuFinding
 from gdbext.model.stack import Frame
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
@@ -47,7 +47,7 @@ def _row(diagnosis: Diagnosis, one: GpuFinding) -> KernelError:
     return KernelError(
         what=said(f"{head}{f', {error.problem}' if error.problem else ''}{hazards}{call}", _LONGEST),
         where=tuple(_place(place) for place in error.places),
-        near=_near(error.nearest),
+        near=error.nearest.words if error.nearest else "",
         launched=tuple(_call(frame) for frame in named),
         count=counted(one.count, "time"),
         whom=who(diagnosis.snapshot.processes, [seen.process for seen in one.seen], PLAIN),
@@ -60,14 +60,6 @@ def _place(place: DevicePlace) -> str:
     block = f" of block {place.block}" if place.block else ""
     access = f"{place.access} in " if place.access else ""
     return said(f"{access}{place.function or 'a function without a name'}{at}{thread}{block}", _LONGEST)
-
-
-def _near(nearest: Optional[NearestAllocation]) -> str:
-    if nearest is None:
-        return ""
-    size = f" of {counted(nearest.size, 'byte')}" if nearest.size is not None else ""
-    far = f"{counted(nearest.distance, 'byte')} {nearest.side}" if nearest.distance is not None else nearest.side
-    return f"{far} the nearest allocation{size}"
 
 
 def _call(frame: Frame) -> str:

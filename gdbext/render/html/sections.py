@@ -17,6 +17,7 @@ from gdbext.render.html.page_words import PLAIN, SENTENCE, function, said, threa
 from gdbext.render.html.rank_matrix import wait_words
 from gdbext.render.safe_text import shorten_name
 from gdbext.render.text.comms import launched, places_of, search_notes, states_of, unread_text
+from gdbext.render.text.verdict.details import problems_of
 from gdbext.render.text.verdict.process_names import noun, who
 from gdbext.render.text.verdict.short_verdict import pause_text
 
@@ -120,13 +121,7 @@ def _from(snapshot: JobSnapshot) -> str:
 
 def limits(page: Page) -> Tuple[str, ...]:
     """What was not read, or stands here in part: equal problems of several processes once."""
-    processes = page.snapshot.processes
-    where: Dict[str, List[int]] = {}
-    for process in processes:
-        for problem in process.problems:
-            where.setdefault(problem, []).append(process.index)
-    texts = list(page.snapshot.problems)
-    texts += [f"{who(processes, indexes, PLAIN)}: {problem}" for problem, indexes in where.items()]
+    texts = problems_of(page.snapshot, PLAIN)
     texts += page.diagnosis.verdict.missing if page.diagnosis else ()
     more = len(texts) - MOST_ROWS
     shown = [said(text, SENTENCE) for text in texts[:MOST_ROWS]]

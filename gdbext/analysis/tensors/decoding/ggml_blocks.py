@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import struct
 from array import array
-from typing import Any, Callable, Iterable, List, Mapping
+from typing import Any, Callable, Iterable, List, Mapping, Sequence
 
 from gdbext.analysis.tensors.decoding.ggml_k_formats import K_FORMATS
 from gdbext.knowledge.dtypes import DType
@@ -177,30 +177,28 @@ def _q8_0(blocks: Any) -> None:
         blocks.put(at, scale * blocks.signed(2 + at))
 
 
+def _pairs(blocks: Any, source: int, target: int, count: int, scale: Any, table: Sequence[float]) -> None:
+    """So many bytes with two values each, which are looked up; the upper halves come behind all lower ones."""
+    for at in range(count):
+        pair = blocks.byte(source + at)
+        blocks.put(target + at, scale * blocks.look_up(table, pair & 15))
+        blocks.put(target + at + count, scale * blocks.look_up(table, pair >> 4))
+
+
 def _mxfp4(blocks: Any) -> None:
     scale = blocks.look_up((2.0 ** (exponent - 128) for exponent in range(256)), blocks.byte(0))
-    for at in range(16):
-        pair = blocks.byte(1 + at)
-        blocks.put(at, scale * blocks.look_up(_FP4_DOUBLED, pair & 15))
-        blocks.put(at + 16, scale * blocks.look_up(_FP4_DOUBLED, pair >> 4))
+    _pairs(blocks, 1, 0, 16, scale, _FP4_DOUBLED)
 
 
 def _nvfp4(blocks: Any) -> None:
     """Four groups of 16, each with a byte as scale: e4m3 without a sign, halved because the values are doubled."""
     for group in range(4):
         scale = blocks.look_up(_UE4M3_HALVED, blocks.byte(group))
-        for at in range(8):
-            pair = blocks.byte(4 + group * 8 + at)
-            blocks.put(group * 16 + at, scale * blocks.look_up(_FP4_DOUBLED, pair & 15))
-            blocks.put(group * 16 + at + 8, scale * blocks.look_up(_FP4_DOUBLED, pair >> 4))
+        _pairs(blocks, 4 + group * 8, group * 16, 8, scale, _FP4_DOUBLED)
 
 
 def _iq4_nl(blocks: Any) -> None:
-    scale = blocks.half(0)
-    for at in range(16):
-        pair = blocks.byte(2 + at)
-        blocks.put(at, scale * blocks.look_up(_NOT_LINEAR, pair & 15))
-        blocks.put(at + 16, scale * blocks.look_up(_NOT_LINEAR, pair >> 4))
+    _pairs(blocks, 2, 0, 16, blocks.half(0), _NOT_LINEAR)
 
 
 def _iq4_xs(blocks: Any) -> None:
@@ -210,10 +208,7 @@ def _iq4_xs(blocks: Any) -> None:
         low = (blocks.byte(4 + group // 2) >> (4 * (group % 2))) & 15
         high = (blocks.byte(2 + group // 4) >> (2 * (group % 4))) & 3
         step = scale * ((low | (high << 4)) - 32)
-        for at in range(16):
-            pair = blocks.byte(8 + group * 16 + at)
-            blocks.put(group * 32 + at, step * blocks.look_up(_NOT_LINEAR, pair & 15))
-            blocks.put(group * 32 + at + 16, step * blocks.look_up(_NOT_LINEAR, pair >> 4))
+        _pairs(blocks, 8 + group * 16, group * 32, 16, step, _NOT_LINEAR)
 
 
 _FORMATS: Mapping[str, Callable[[Any], None]] = {

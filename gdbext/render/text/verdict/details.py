@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence
 
+from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
@@ -34,13 +35,17 @@ def detail_sections(diagnosis: Diagnosis, style: Style) -> List[List[str]]:
 
 def limits(diagnosis: Diagnosis, style: Style) -> List[str]:
     """What to mind: the job's problems, each process' problems (equal ones together), missing facts."""
-    processes = diagnosis.snapshot.processes
+    return [*problems_of(diagnosis.snapshot, style), *diagnosis.verdict.missing]
+
+
+def problems_of(snapshot: JobSnapshot, style: Style) -> List[str]:
+    """Those of the job, and of each process, equal ones together."""
     where: Dict[str, List[int]] = {}
-    for process in processes:
+    for process in snapshot.processes:
         for problem in process.problems:
             where.setdefault(problem, []).append(process.index)
-    told = [f"{who(processes, indexes, style)}: {problem}" for problem, indexes in where.items()]
-    return [*diagnosis.snapshot.problems, *told, *diagnosis.verdict.missing]
+    told = (f"{who(snapshot.processes, indexes, style)}: {problem}" for problem, indexes in where.items())
+    return [*snapshot.problems, *told]
 
 
 def _heading(text: str, style: Style) -> str:
