@@ -19,6 +19,9 @@ XID = "dmesg | grep Xid: the kernel driver's line shows whether the program or t
 _KERNEL_FAULT = (BLOCKING, SANITIZER, CORE)
 _HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service if the error recurs")
 
+_sticky = partial(_row, sticky=True)
+_kernel_fault = partial(_sticky, steps=_KERNEL_FAULT)
+
 CUDA: Tuple[ErrorRow, ...] = (
     _row(0, "no error", prints="no error"),
     _row(
@@ -151,10 +154,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("use a newer driver, or a build with machine code for this GPU",),
         prints="the provided PTX was compiled with an unsupported toolchain.",
     ),
-    _row(
+    _sticky(
         226,
         "an access to a peer GPU's memory failed, or the hardware contained an error",
-        sticky=True,
         causes=("a peer rank died and its memory went with it", "failing hardware"),
         steps=_HARDWARE,
         prints="Invalid access of peer GPU memory over nvlink or a hardware error",
@@ -179,16 +181,14 @@ CUDA: Tuple[ErrorRow, ...] = (
         causes=("a query whose result is checked like an error",),
         prints="device not ready",
     ),
-    _row(
+    _kernel_fault(
         700,
         "a kernel read or wrote an address that it may not access",
-        sticky=True,
         causes=(
             "an index beyond a tensor: token ids, block tables and slots of the KV cache, expert ids",
             "memory that was freed or moved while a kernel on another stream still used it",
             "a stale pointer inside a CUDA graph",
         ),
-        steps=_KERNEL_FAULT,
         prints="an illegal memory access was encountered",
     ),
     _row(
@@ -198,10 +198,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("use fewer threads a block, or __launch_bounds__",),
         prints="too many resources requested for launch",
     ),
-    _row(
+    _sticky(
         702,
         "a kernel ran longer than the limit of this device",
-        sticky=True,
         causes=("a GPU that drives a display", "a kernel that waits for a peer that never arrives"),
         steps=("nvidia-smi -q shows whether a display is attached", "gdbext diagnose on all ranks"),
         prints="the launch timed out and was terminated",
@@ -220,52 +219,40 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("look for the thread that tears down first",),
         prints="context is destroyed",
     ),
-    _row(
+    _sticky(
         710,
         "an assert in a kernel failed",
-        sticky=True,
         causes=("an index out of range in embedding or gather (token id beyond the vocabulary)",),
         steps=("the rank's stdout has the assert's text, block and thread", BLOCKING, CORE),
         prints="device-side assert triggered",
     ),
-    _row(
-        714, "the GPU's stack of a kernel is damaged", sticky=True, steps=_KERNEL_FAULT, prints="hardware stack error"
-    ),
-    _row(
+    _kernel_fault(714, "the GPU's stack of a kernel is damaged", prints="hardware stack error"),
+    _kernel_fault(
         715,
         "a kernel ran an instruction that does not exist",
-        sticky=True,
         causes=("a damaged code object or a compiler fault", "a trap in a kernel of the library"),
-        steps=_KERNEL_FAULT,
         prints="an illegal instruction was encountered",
     ),
-    _row(
+    _kernel_fault(
         716,
         "a kernel used an address that is not aligned for the type of the access",
-        sticky=True,
         causes=("a vectorised load (float4, half8) from a slice with an odd offset",),
-        steps=_KERNEL_FAULT,
         prints="misaligned address",
     ),
-    _row(
+    _kernel_fault(
         717,
         "an instruction for shared or local memory got an address of another kind",
-        sticky=True,
-        steps=_KERNEL_FAULT,
         prints="operation not supported on global/shared address space",
     ),
-    _row(
+    _kernel_fault(
         718,
         "a kernel jumped to an address that has no code",
-        sticky=True,
         causes=("a damaged function pointer or stack",),
-        steps=_KERNEL_FAULT,
         prints="invalid program counter",
     ),
-    _row(
+    _sticky(
         719,
         "a kernel failed for another reason: mostly a bad pointer or shared memory beyond its size",
-        sticky=True,
         steps=(*_KERNEL_FAULT, XID),
         prints="unspecified launch failure",
     ),
@@ -276,7 +263,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("cudaOccupancyMaxActiveBlocksPerMultiprocessor returns how many fit",),
         prints="too many blocks in cooperative launch",
     ),
-    _row(721, "a kernel ended without releasing its tensor memory", sticky=True, steps=_KERNEL_FAULT),
+    _kernel_fault(721, "a kernel ended without releasing its tensor memory"),
     _row(
         802,
         "the system is not ready: no CUDA call works yet, usually because nvidia-fabricmanager does not run (NVSwitch)",
@@ -294,10 +281,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("compare /proc/driver/nvidia/version with which libcuda.so.1 the rank has mapped",),
         prints="system has unsupported display driver / cuda driver combination",
     ),
-    _row(
+    _sticky(
         810,
         "the MPS server ended this client",
-        sticky=True,
         causes=("another client of the same server had a fatal error",),
         steps=("look for the first failing client; the MPS log is in CUDA_MPS_LOG_DIRECTORY",),
         prints="the MPS client has been terminated by the server",
@@ -322,7 +308,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         steps=("give the library the capturing stream, or capture on a non-blocking one",),
         prints="operation would make the legacy stream depend on a capturing blocking stream",
     ),
-    _row(911, "an error outside CUDA, in an object that CUDA waits for", sticky=True, steps=(XID,)),
+    _sticky(911, "an error outside CUDA, in an object that CUDA waits for", steps=(XID,)),
     _row(
         999,
         "the driver failed and reports no reason",

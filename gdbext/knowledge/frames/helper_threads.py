@@ -7,7 +7,13 @@ from gdbext.knowledge.row_kinds import FrameRule, ThreadName
 
 
 def _pool(
-    id: str, function: str, source: str, helper: str, module: str = "", leaf: bool = True, under: str = ""
+    id: str,
+    function: str,
+    source: str,
+    helper: str = "thread pool",
+    module: str = "",
+    leaf: bool = True,
+    under: str = "",
 ) -> FrameRule:
     return FrameRule(
         id, "condvar-idle", function, source, module=module, rank=LEAF, helper=helper, leaf=leaf, under=under
@@ -70,13 +76,12 @@ RULES = (
     _pool("openmp-kmp", r"(__kmp_\w+|kmp_\w+|_INTERNAL\w*kmp\w*)", "libiomp5, libomp", "OpenMP pool"),
     _pool("blas-openblas", r"(blas_thread_server|openblas_\w+)$", "OpenBLAS", "BLAS pool"),
     _pool("blas-mkl", r"mkl_\w+_(idle|wait)\w*", "MKL", "BLAS pool"),
-    _pool("tbb", r"(tbb::|rml::)", "TBB", "thread pool"),
+    _pool("tbb", r"(tbb::|rml::)", "TBB"),
     _pool(
         "eigen-pool",
         r"(Eigen::\w*ThreadPool|Eigen::EventCount|tsl::thread|onnxruntime::concurrency|(tensorflow|tsl)::(thread::"
         r"|\(anonymous namespace\)::PThread))",
         "Eigen",
-        "thread pool",
     ),
     _pool("grpc", r"(grpc_core::|grpc_event_engine::|grpc::(Server|Thread)|gpr_cv_wait|gpr_\w+)", "gRPC", "gRPC"),
     _pool(
@@ -111,13 +116,12 @@ RULES = (
         "event loop",
         under=r"httplib::Server::listen_internal",
     ),
-    _pool("libuv-pool", r"uv_cond_wait$", "libuv src/threadpool.c", "thread pool", under=r"worker$"),
+    _pool("libuv-pool", r"uv_cond_wait$", "libuv src/threadpool.c", under=r"worker$"),
     _pool(
         "node-pool",
         r"node::(\(anonymous namespace\)::)?(PlatformWorkerThread|TaskQueue<.*>::BlockingPop"
         r"|WorkerThreadsTaskRunner\w*::.*)",
         "nodejs/node src/node_platform.cc: workers without a task",
-        "thread pool",
     ),
     _pool("asio", r"boost::(asio|asio::detail|process)::|asio::detail::", "Boost.Asio", "event loop"),
     _pool("mio", r"mio::(sys|poll)::", "Rust mio", "event loop"),
@@ -127,14 +131,12 @@ RULES = (
         r"|rayon_core::(sleep|registry)|async_io::|polling::\w+::Poller::wait"
         r"|tracing_appender::|smol::|async_executor::|hyper::|reqwest::blocking::client::ClientHandle)",
         "Rust tokio, rayon, tracing",
-        "thread pool",
     ),
     _pool(
         "rust-channel-worker",
         r"crossbeam_(channel|utils)::|std::sync::mpsc::|std::thread::park|flume::|async_channel::|kanal::"
         r"|tokio::runtime::(park|scheduler::current_thread)::",
         "Rust: a thread that takes its work from a channel",
-        "thread pool",
         under=r"(tracing_appender::|rayon|std::sys_common::backtrace::__rust_begin_short_backtrace|std::sys::backtrace::__rust_begin_short)",
     ),
     _pool(
@@ -157,14 +159,12 @@ RULES = (
         "java-idle",
         r"java\.util\.concurrent\.(ThreadPoolExecutor\.getTask|ForkJoinPool\.awaitWork)$|java\.lang\.ref\.ReferenceQueue\.remove0?$",
         "OpenJDK java/util/concurrent, java/lang/ref: a worker without a task, and the collector's queue",
-        "thread pool",
         leaf=False,
     ),
     _pool(
         "windows-idle",
         r"(Nt|Zw)WaitForWorkViaWorkerFactory$",
         "Windows ntdll: a thread of the process' pool without work",
-        "thread pool",
     ),
     _pool("libevent", r"event_base_(loop|dispatch)$|event_process_active\w*", "libevent", "event loop"),
     _pool(
@@ -180,7 +180,6 @@ RULES = (
         r"|ThreadGroup)|ps::(Van|Customer)::(Receiving|Heartbeat|Transport)"
         r"|std::thread::_State_impl<.*(mxnet|dmlc|ps)::)",
         "MXNet engine, dmlc-core, ps-lite",
-        "thread pool",
     ),
     _pool(
         "tensorflow-threads",
@@ -188,7 +187,6 @@ RULES = (
         r"|Grpc\w+Cache|MasterSession::\w*Heartbeat|data::\w*(Thread|Runner)\w*|NcclManager::LoopKernelLaunches)"
         r"|(tensorflow|tsl)::UnboundedWorkQueue::PooledThreadFunc|tensorflow::data::\w+::\w*Thread\w*$",
         "TensorFlow run-time; tsl/platform/default/unbounded_work_queue.cc, core/nccl/nccl_manager.cc",
-        "thread pool",
     ),
     _pool(
         "xla-threads",
@@ -196,7 +194,6 @@ RULES = (
         r"::(StartSendingHeartbeats|StartCheckStaleness"
         r"|CheckStaleness|CheckHeartbeatTimeout|CheckBarrierTimeout|PollForErrorAsync|StartPollingForError)\b",
         "openxla xla/pjrt/worker_thread.cc, xla/tsl/distributed_runtime/coordination",
-        "thread pool",
     ),
     _pool(
         "tensorpipe",
@@ -210,7 +207,6 @@ RULES = (
         r"folly::(\w*ThreadPoolExecutor|EventBase|HHWheelTimer|FunctionScheduler|LifoSem|UnboundedBlockingQueue"
         r"|UnboundedQueue)",
         "folly executors",
-        "thread pool",
         under=r"folly::(\w*ThreadPoolExecutor|EventBase::loopForever|FunctionScheduler)",
     ),
     _pool(
@@ -223,7 +219,6 @@ RULES = (
         r"|Aws::\w*Executor|rocksdb::ThreadPoolImpl|duckdb::TaskScheduler|velox::|PerfGraphLivePrint|dcgm::"
         r"|tbb_misc::|proxygen::)",
         "threads of common libraries that wait for work",
-        "thread pool",
     ),
     _pool(
         "aws-loop",
@@ -232,12 +227,7 @@ RULES = (
         "aws-c-io, libcurl",
         "event loop",
     ),
-    _pool(
-        "dispatch",
-        r"(_?start_wqthread|_pthread_wqthread|__workq_kernreturn)$",
-        "Darwin: a worker without work",
-        "thread pool",
-    ),
+    _pool("dispatch", r"(_?start_wqthread|_pthread_wqthread|__workq_kernreturn)$", "Darwin: a worker without work"),
     _pool(
         "rocclr-queue",
         r"amd::(HostQueue::(loop|Thread::run|Thread::acceptor)|Thread::(main|entry)|Semaphore::|Monitor::)",
@@ -254,9 +244,7 @@ RULES = (
         under=r"(rocr::)?(core::)?(Runtime::)?AsyncEventsLoop",
     ),
     _pool("nccl-ras", r"ncclRasThreadMain$|rasThreadMain", "NCCL ras.cc", "NCCL thread", leaf=False),
-    _pool(
-        "autil", r"(autil::(ThreadPool|LoopThread|\w+ThreadPool)\w*::|alog::)", "RTP-LLM's base library", "thread pool"
-    ),
+    _pool("autil", r"(autil::(ThreadPool|LoopThread|\w+ThreadPool)\w*::|alog::)", "RTP-LLM's base library"),
     _pool("xpu-timer", r"(xpu_timer::|atorch::)", "DLRover xpu_timer preload", "tracing"),
     _pool(
         "zmq-io", r"zmq::(epoll_t|poll_t|io_thread_t|thread_t|reaper_t)::", "libzmq's own threads", "ZeroMQ", leaf=False

@@ -3,6 +3,8 @@
 They count for the function in which the C library, or nothing at all, is inside, and behind every other row.
 """
 
+from functools import partial
+
 from gdbext.knowledge.frame_precedence import LEAF, NAMED
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -20,9 +22,11 @@ _NETWORK_SOURCE = (
     r"|src/(mpid?|mpl|pm|pmi|uc[pst])|(uct|ucp|ucs|ucc|nvshmem)/|ptl_\w+)/"
 )
 
+_leaf = partial(FrameRule, leaf=True)
+
 RULES = (
     *(
-        FrameRule(id, "mpi", r"", source, module=module, file=file, rank=LEAF + 2, leaf=True)
+        _leaf(id, "mpi", r"", source, module=module, file=file, rank=LEAF + 2)
         for id, source, module, file in (
             (
                 "library-network",
@@ -33,7 +37,7 @@ RULES = (
             ("source-network", "the same, by the file of the source", "", _NETWORK_SOURCE),
         )
     ),
-    FrameRule(
+    _leaf(
         "named-lock",
         "mutex",
         rf"{_CLASS}{_NOT_BACK}\w*(?i:spin_?lock|mutex_?(down|enter|acquire)|lock_?slow|slow_?lock|lock_?contended|acquire_?(\w+_)?(lock|mutex)"
@@ -41,9 +45,8 @@ RULES = (
         rf"|{_CLASS}\w*(?i:mutex|lock|critical_?section)\w*(?:<.*>)?::{_NOT_BACK}\w*(?i:lock|acquire|enter)\w*$",
         "fio#16656, lttng-ust, CoreCLR AwareLock: how locks are named",
         rank=LEAF + 3,
-        leaf=True,
     ),
-    FrameRule(
+    _leaf(
         "named-stream-sync",
         "stream-sync",
         rf"{_CLASS}\w*(?i:stream|command_?(queue|buffer|list)|cmd_?(queue|buf\w*|list))\w*(?:<.*>)?(?:::\w*)?"
@@ -51,18 +54,16 @@ RULES = (
         rf"|{_CLASS}\w*(?i:synchroni[sz]e(?!r)|wait_?(?:for|on|until))_?(?i:\w*stream|command_?(queue|buffer|list))\w*$",
         "OpenCL, Level Zero, SYCL, Metal: how streams and queues of commands are waited for",
         rank=LEAF + 3,
-        leaf=True,
     ),
-    FrameRule(
+    _leaf(
         "named-event-sync",
         "event-sync",
         rf"{_CLASS}\w*(?i:{_WHOSE}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e(?!r))"
         r"|fences?(?:::|_)?\w*wait|wait_?(for|on)_?\w*fences?)\w*$",
         "HSA, Vulkan, Level Zero, Metal: how events and fences are waited for",
         rank=LEAF + 3,
-        leaf=True,
     ),
-    FrameRule(
+    _leaf(
         "named-device-sync",
         "device-sync",
         rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e(?!r)|wait_?idle|sync|finish|drain)"
@@ -70,7 +71,6 @@ RULES = (
         rf"|{_CLASS}\w*(?:[sS]ynchroni[sz]e(?!r)|[wW]ait(?:For|On))\w*(?:GPU|Gpu|Device|NPU|Npu|XPU|Xpu|Accelerator)\w*$",
         "SYCL, Vulkan, MTL: how a device is waited for",
         rank=LEAF + 3,
-        leaf=True,
     ),
     *(
         FrameRule(
@@ -91,15 +91,14 @@ RULES = (
             ("device", "device-sync", "synchronize"),
         )
     ),
-    FrameRule(
+    _leaf(
         "named-progress",
         "mpi",
         r"(?:.*::)?\w+_(?:progress(?:_engine|_wait|_test|_all|_queue)?|poll_(?:cq|eq|tx|rx)|(?:cq|eq)_poll)$",
         "networks: whoever makes progress by itself waits for messages of others",
         rank=NAMED,
-        leaf=True,
     ),
-    FrameRule(
+    _leaf(
         "named-wait",
         "condvar-idle",
         rf"{_CLASS}{_NOT_BACK}(?:\w*_)?(?:wait|park|poll|await|sleep|barrier|block_on|spin_until)(?:_\w*|\d*|ed_\w*)$"
@@ -108,6 +107,5 @@ RULES = (
         rf"|{_CLASS}(?:thread_join|join|Join|join_all|JoinAll|joinAll|joinThreads?|JoinThreads?)$",
         "how functions that wait are named",
         rank=NAMED,
-        leaf=True,
     ),
 )

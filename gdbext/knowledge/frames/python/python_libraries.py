@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
@@ -66,6 +67,8 @@ def _mpi() -> Tuple[FrameRule, ...]:
     )
 
 
+_soft = partial(python_wait, rank=PYTHON - 1)
+
 RULES = (
     *_mpi(),
     python_wait(
@@ -83,37 +86,33 @@ RULES = (
         r"torch/distributed/_functional_collectives\w*\.py$",
         "waits for a functional collective",
     ),
-    python_wait(
+    _soft(
         "pipeline-send-recv",
         "nccl-group-launch",
         r"_?communicate(_shapes)?|_?p2p_ops|_batched_p2p_ops|_ring_exchange|(send|recv)_(forward|backward)\w*",
         r"(p2p_communication|pipe/p2p|pipeline\w*/\w+)\.py$",
         "Megatron and DeepSpeed pipelines",
-        rank=PYTHON - 1,
     ),
-    python_wait(
+    _soft(
         "deepspeed-fetch",
         "nccl-group-launch",
         r"fetch_sub_module|__?all_gather_params\w*|wait",
         r"deepspeed/runtime/zero/(partition\w+|parameter_offload)\.py$",
         "ZeRO-3 gathers parameters when a module needs them; accelerate#3104",
-        rank=PYTHON - 1,
     ),
-    python_wait(
+    _soft(
         "python-tensor-text",
         "stream-sync",
         r"_str\w*|_tensor_str|__(repr|format)__",
         r"torch/_tensor(_str)?\.py$",
         "printing a tensor reads its values back",
-        rank=PYTHON - 1,
     ),
-    python_wait(
+    _soft(
         "python-tensor-copy",
         "memcpy-sync",
         r"__array__|__deepcopy__|cpu|_to|_cuda|convert",
         r"torch/(_tensor|_utils|storage|nn/modules/module)\.py$",
         "copies between host and device",
-        rank=PYTHON - 1,
     ),
     python_wait(
         "triton-load",
@@ -166,22 +165,20 @@ RULES = (
         "Horovod and BytePS: waits until the background thread has done the collective",
         rank=PYTHON + 1,
     ),
-    python_wait(
+    _soft(
         "torch-rpc",
         "ipc-queue",
         r"rpc_sync|_invoke_rpc|_wait_all_workers|_all_gather|_barrier|shutdown|_?wait_all|to_here|local_value"
         r"|_rref_\w+|wrapper",
         r"torch/distributed/rpc/\w+\.py$",
         "torch RPC: waits for the answer of another worker",
-        rank=PYTHON - 1,
     ),
-    python_wait(
+    _soft(
         "device-reads",
         "memcpy-sync",
         r"asnumpy|get|set|item|numpy|to_host|copy_to_host|copy_to_device|copyto|asscalar|memcpy_\w+",
         r"(mxnet/(ndarray|numpy)/|cupy/|numba/cuda/|pycuda/|paddle/(base|fluid|tensor)/|tinygrad/|pyopencl/)",
         "MXNet, CuPy, Numba, PyCUDA, Paddle, tinygrad: copies between host and device",
-        rank=PYTHON - 1,
     ),
     python_wait(
         "device-waits",
@@ -242,15 +239,14 @@ RULES = (
         "objects of Python go over the group of the CPU: vLLM and SGLang parallel_state.py, GroupCoordinator",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    _soft(
         "engine-client",
         "ipc-queue",
         r"get_output(_async)?|wait_for_engine_startup|_wait_for_response|collective_rpc|get_response",
         r"vllm/(v1/)?(engine|executor)/(?!uniproc|gpu_executor)\w+\.py$",
         "waits for the engine core or the workers",
-        rank=PYTHON - 1,
     ),
-    python_wait(
+    _soft(
         "weights-file",
         "io",
         r"load_file|save_file|safe_open|get_tensor|_?load|_?save|_?write\w*|read\w*|http_get|xet_get|_download\w*"
@@ -258,7 +254,6 @@ RULES = (
         r"(safetensors/|torch/serialization|huggingface_hub/|fsspec/|s3fs/|gcsfs/|botocore/|httpcore/|aiohttp/"
         r"|runai_model_streamer/)",
         "reads or writes weights or data",
-        rank=PYTHON - 1,
     ),
 )
 """Before the rows of torch: on one frame the first that matches decides."""

@@ -1,14 +1,16 @@
 """Locks and waits that libraries, languages and other systems make themselves: not those of the C library."""
 
-from functools import partial
-
 from gdbext.knowledge.engines.frame_rows import lock
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
 from gdbext.knowledge.row_kinds import FrameRule
 
 _ABSL = r"absl::(lts_\w+::|debian\w*::)?"
 
-_wait = partial(FrameRule, rank=LEAF)
+
+def _sleep(id: str, function: str, source: str, under: str = "") -> FrameRule:
+    """A function in which a thread sleeps until another one wakes it."""
+    return FrameRule(id, "condvar-idle", function, source, rank=LEAF, under=under)
+
 
 RULES = (
     lock(
@@ -16,16 +18,13 @@ RULES = (
         r"(sqlite3InvokeBusyHandler|btreeInvokeBusyHandler|walBusyLock|sqliteDefaultBusyCallback)$",
         "sqlite.org/c3ref/busy_handler.html: sleeps and tries again while another connection has the database locked",
     ),
-    _wait(
+    _sleep(
         "wait-absl-condition",
-        "condvar-idle",
         rf"{_ABSL}Mutex::(\w*LockSlow\w*|Block|UnlockSlow)$",
         "abseil-cpp synchronization/mutex.cc, notification.cc: takes the lock once a condition holds",
         under=rf"{_ABSL}(Mutex::(\w*LockWhen\w*|\w*Await\w*)|MutexLock\w*::MutexLock\w*When|Notification::WaitFor|BlockingCounter::Wait|Barrier::Block)",
     ),
-    _wait(
-        "wait-absl", "condvar-idle", rf"{_ABSL}Mutex::(Reader|Writer)?LockWhen\w*", "abseil-cpp synchronization/mutex.h"
-    ),
+    _sleep("wait-absl", rf"{_ABSL}Mutex::(Reader|Writer)?LockWhen\w*", "abseil-cpp synchronization/mutex.h"),
     lock(
         "lock-absl",
         rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::((Reader|Writer)?Lock|lock(_shared)?$)|call_once)"
@@ -67,11 +66,8 @@ RULES = (
         r"LWLock(Acquire\w*|WaitForVar)$",
         "PostgreSQL storage/lwlock.h: sleeps on a semaphore until the holder of the lock wakes it",
     ),
-    _wait(
-        "wait-zig",
-        "condvar-idle",
-        r"Thread\.(Condition|ResetEvent|Semaphore|Futex)(\.\w+)*\.(wait|timedWait)$",
-        "Zig lib/std/Thread",
+    _sleep(
+        "wait-zig", r"Thread\.(Condition|ResetEvent|Semaphore|Futex)(\.\w+)*\.(wait|timedWait)$", "Zig lib/std/Thread"
     ),
     lock(
         "lock-folly",
@@ -107,52 +103,47 @@ RULES = (
         "POSIX: who tries again and again waits",
         rank=LEAF + 3,
     ),
-    _wait(
+    _sleep(
         "wait-darwin",
-        "condvar-idle",
         r"(__psynch_cvwait|semaphore_(timed)?wait(_signal)?_(trap|continue)|__ulock_wait2?|__semwait_signal(_nocancel)?"
         r"|__workq_kernreturn|swtch_pri|_dlock_wait"
         r"|cthread_yield|_?dispatch_(semaphore|sema4|group|thread_event)_wait\w*)$",
         "Darwin",
     ),
-    _wait(
+    FrameRule(
         "io-darwin",
         "io",
         r"(mach_msg2?(_trap|_overwrite|_internal)*|kevent(64|_id|_qos)?|__CFRunLoopServiceMachPort|CFRunLoopRun\w*)$",
         "Darwin",
+        rank=LEAF,
     ),
-    _wait(
+    _sleep(
         "wait-nsync",
-        "condvar-idle",
         r"nsync::(nsync_(cv|mu_semaphore|sem|note|counter|wait)_?\w*|futex)|(tensorflow|tsl)::condition_variable::wait",
         "nsync, TensorFlow",
     ),
-    _wait(
+    _sleep(
         "wait-absl",
-        "condvar-idle",
         rf"{_ABSL}(synchronization_internal::|Mutex::(Block|Await)|CondVar::|Notification::WaitFor"
         rf"|BlockingCounter::Wait|Barrier::Block)"
         r"|AbslInternalPerThreadSem",
         "abseil-cpp synchronization/",
     ),
-    _wait(
+    _sleep(
         "wait-standard",
-        "condvar-idle",
         r"_*(GI_)?_*pthread_barrier_wait|std::(latch|barrier(<.*>)?|counting_semaphore(<.*>)?|__atomic\w*wait\w*"
         r"|__atomic_semaphore\w*)",
         "POSIX, C++20",
     ),
-    _wait(
+    _sleep(
         "wait-rust",
-        "condvar-idle",
         r"std::(thread::park|sys::(\w+::)*(futex_wait|Parker::park|Condvar::wait)|sync::mpsc::)"
         r"|parking_lot::condvar::|crossbeam_(channel|utils)::"
         r"|tokio::(runtime::park|runtime::context|runtime::runtime|loom|sync)::|futures_executor::|pollster::",
         "Rust std, parking_lot, crossbeam, tokio",
     ),
-    _wait(
+    _sleep(
         "wait-library",
-        "condvar-idle",
         r"folly::(Baton|LifoSem|detail::(Futex|\(anonymous namespace\)::\w*[fF]utexWait)|Latch"
         r"|futures::detail::waitImpl|coro::\w*[bB]locking\w*)"
         r"|boost::(\w+::)*(condition_variable\w*|barrier|interprocess_\w*(sem|cond)\w*)::\w*wait"
