@@ -11,10 +11,11 @@ import stat
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Set
+from typing import ContextManager, Dict, List, Optional, Sequence, Set
 
 from gdbext.cli.pdb import command
 from gdbext.cli.terminal import Progress
+from gdbext.collect.cleanup_on_signals import handled
 from gdbext.discovery.proc.process_table import read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.log_options import LOG_OPTIONS
@@ -147,15 +148,9 @@ def _signal(job: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(job.pid, number)
 
 
-@contextlib.contextmanager
-def _forwarding(job: subprocess.Popen[bytes], numbers: Sequence[signal.Signals]) -> Iterator[None]:
+def _forwarding(job: subprocess.Popen[bytes], numbers: Sequence[signal.Signals]) -> ContextManager[None]:
     """Signals that mean us mean the job."""
-    before = {number: signal.signal(number, lambda got, _: _signal(job, got)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled(numbers, lambda got, _: _signal(job, got))
 
 
 def _reap(job: subprocess.Popen[bytes]) -> int:

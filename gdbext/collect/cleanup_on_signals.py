@@ -6,7 +6,7 @@ import contextlib
 import signal
 from pathlib import Path
 from types import FrameType
-from typing import Iterator, Optional
+from typing import Callable, Iterable, Iterator, Optional
 
 from gdbext.capture.private_folder import private_copies
 
@@ -25,9 +25,16 @@ def tidy_end() -> Iterator[None]:
     def leave(number: int, frame: Optional[FrameType]) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with handled((signal.SIGTERM, signal.SIGHUP), leave):
+        yield
+
+
+@contextlib.contextmanager
+def handled(numbers: Iterable[signal.Signals], handler: Callable[[int, Optional[FrameType]], object]) -> Iterator[None]:
+    """These signals are for `handler` while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, other in before.items():
+            signal.signal(number, other)

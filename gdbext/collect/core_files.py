@@ -110,7 +110,8 @@ def _prepared(one: OpenCore) -> _Rank:
 def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, progress: Progress) -> Tuple[str, ...]:
     """Let gdb unwind and name the copies; returns what is wrong with all of them."""
     progress.say(f"reading symbols and unwinding {counted(len(ranks), 'core file')}")
-    copies, dumps = [rank.copy for rank in ranks], [_dump(rank.source) for rank in ranks]
+    copies = [rank.copy for rank in ranks]
+    dumps = [Dump(rank.source.objects, os.path.abspath(rank.source.path)) for rank in ranks]
     result = unwind(copies, gdb, folder, limits.frames, limits.deadline, progress.say, dumps, limits.jobs)
     if result.failure is not None:
         raise result.failure
@@ -121,10 +122,6 @@ def _unwind(ranks: Sequence[_Rank], gdb: str, folder: Path, limits: CoreLimits, 
         for problem in one.problems:
             rank.note(problem, cut=not one.stacks)
     return result.problems
-
-
-def _dump(one: OpenCore) -> Dump:
-    return Dump(one.objects, os.path.abspath(one.path))
 
 
 class _CoreReading(ProcessReading):

@@ -149,17 +149,13 @@ def _closings(
     """Ends of the slices that end before the next begins; their order makes ties right."""
     if not open_ones:
         return
-    uuid = list(described.values())[-1] if track < 0 else described_at(described, track)
+    uuid = list(described.values())[track]
     while open_ones and (until is None or open_ones[-1] <= until):
         trace = messages.Trace()
         packet = trace.packet.add()
         packet.timestamp, packet.trusted_packet_sequence_id = open_ones.pop(), sequence
         packet.track_event.type, packet.track_event.track_uuid = packet.track_event.TYPE_SLICE_END, uuid
         yield trace.SerializeToString()
-
-
-def described_at(described: Dict[Tuple[Any, Any], int], track: int) -> int:
-    return list(described.values())[track]
 
 
 def _descriptions(

@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.cli.terminal import Progress
+from gdbext.collect.cleanup_on_signals import handled
 from gdbext.discovery.proc.process_table import Entry, read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.launchers import NOT_RANKS
@@ -59,7 +60,7 @@ class SanitizedRun:
     def finished(self) -> int:
         """Stay until it has ended; its exit status, as a shell says it."""
         began, patience, said = time.monotonic(), _FIRST_WORD, 0.0
-        with self._signals():
+        with handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda got, _: self._asked.append(got)):
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     status = self._job.wait(_NAP)
@@ -77,16 +78,6 @@ class SanitizedRun:
     @property
     def was_stopped(self) -> bool:
         return self._step >= 0
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {number: signal.signal(number, lambda got, _: self._asked.append(got)) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _stop(self) -> None:
         """The next step of a stop, when it was asked for or the last one took too long."""
