@@ -1,19 +1,16 @@
 """Failed checks of CUDA."""
 
-from functools import partial
-
 from gdbext.commands.argument_types import action
 from gdbext.commands.declaration import Argument, Command
 
 _RANKS = Argument("--ranks", "ranks such as 0-3,7 (default: all)", "RANKS", completes="ranks")
 
-_command = partial(Command, category="breakpoints")
-
 COMMANDS = (
-    _command(
+    Command(
         "Stop where a CUDA check fails, and report what failed and why",
         gdb="llm-check",
         body="gdbext.commands.check:choose",
+        category="breakpoints",
         description=(
             "gdbext sets breakpoints only where a failure is raised, never where a check is entered, so it does not "
             "slow down a server that checks a million times a second. Fatal signals (SIGBUS, SIGSEGV, SIGABRT) "
@@ -22,10 +19,11 @@ COMMANDS = (
         examples=("llm-check on", "llm-check on --log failures.jsonl", "llm-check report"),
         prefix=True,
     ),
-    _command(
+    Command(
         "From now on, stop with a report wherever a CUDA check fails",
         gdb="llm-check on",
         body="gdbext.commands.check:on",
+        category="breakpoints",
         arguments=(
             Argument(
                 "--engine", "only checks of this engine (vllm, fastertransformer, ...)", "NAME", completes="engine"
@@ -41,21 +39,24 @@ COMMANDS = (
         ),
         examples=("llm-check on", "llm-check on --ranks 0-3 --action log", "llm-check on --log failures.jsonl"),
     ),
-    _command(
+    Command(
         "Delete the breakpoints of llm-check on",
         gdb="llm-check off",
         body="gdbext.commands.check:off",
+        category="breakpoints",
     ),
-    _command(
+    Command(
         "Show which checks are watched and which failures were seen",
         gdb="llm-check status",
         body="gdbext.commands.check:status",
+        category="breakpoints",
     ),
     Command("List all known checks", gdb="llm-check list", body="gdbext.commands.check:list_", category="breakpoints"),
-    _command(
+    Command(
         "Report what stopped or killed the selected thread",
         gdb="llm-check report",
         body="gdbext.commands.check:report",
+        category="breakpoints",
         arguments=(
             Argument(
                 "reports",
@@ -67,10 +68,11 @@ COMMANDS = (
         ),
         description="Also in the core file of a crash. Files of compute-sanitizer add what they say of kernels.",
     ),
-    _command(
+    Command(
         "Switch on the engine's own debug checks in the running process",
         gdb="llm-check enable",
         body="gdbext.commands.check:enable",
+        category="breakpoints",
         arguments=(_RANKS,),
         description=(
             "Writes to the process: it sets the variables that the environment would have set at start, and "
@@ -78,10 +80,11 @@ COMMANDS = (
             "gdbext run --check -- COMMAND."
         ),
     ),
-    _command(
+    Command(
         "Undo llm-check enable",
         gdb="llm-check disable",
         body="gdbext.commands.check:disable",
+        category="breakpoints",
         arguments=(_RANKS,),
     ),
 )

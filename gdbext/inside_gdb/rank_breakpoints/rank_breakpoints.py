@@ -170,7 +170,8 @@ class RankBreaks:
         return came.thread if came is not None and came.thread.is_valid() else None
 
     def _place(self, rank: AttachedRank) -> RankPlace:
-        place = RankPlace(rank.process.pid, rank.process.rank, rank.current, rank.state, function=None, hit=None)
+        pid, number = rank.process.pid, rank.process.rank
+        place = RankPlace(pid=pid, rank=number, current=rank.current, state=rank.state, function=None, hit=None)
         if rank.state in (RankState.RUNNING, RankState.KILLED):
             return place
         hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
@@ -182,8 +183,8 @@ class RankBreaks:
                 came.switch()
             with suppress(gdb.error):  # no frame there, or unreadable: the place stays unknown
                 function = gdb.newest_frame().name()
-        number = hit.point.number if hit is not None and hit.point.is_valid() else None
-        return replace(place, function=function, hit=number, held=held is not None)
+        at = hit.point.number if hit is not None and hit.point.is_valid() else None
+        return replace(place, function=function, hit=at, held=held is not None)
 
     def _name(self, inferior: gdb.Inferior) -> str:
         rank = self._holder.rank_of(inferior)
