@@ -6,7 +6,7 @@ Slices of a rank are held in memory until they are in order, one rank at a time.
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.model.errors import GdbextError
 from gdbext.model.trace import MergeReport
@@ -97,31 +97,24 @@ def _packets(
     messages: Any, task: Task, rewriter: Rewriter, slices: List[_Slice], others: List[Event]
 ) -> Iterator[bytes]:
     """Serialised packets: descriptions of processes and threads, then slices, a track at a time."""
-    sequence = task.index + 1
-    described: Dict[Tuple[Any, Any], int] = {}
-    names = {(one.pid, one.tid): str(arguments(one).get("name", "")) for one in others if one.name == "thread_name"}
-    processes = {one.pid: str(arguments(one).get("name", "")) for one in others if one.name == "process_name"}
-    for one in rewriter.more():
-        if one.name == "thread_name":
-            names[one.pid, one.tid] = str(arguments(one).get("name", ""))
-        elif one.name == "process_name":
-            processes[one.pid] = str(arguments(one).get("name", ""))
+    made = _Packets(messages, task.index + 1)
+    named = [*others, *rewriter.more()]
+    names = {(one.pid, one.tid): str(arguments(one).get("name", "")) for one in named if one.name == "thread_name"}
+    processes = {one.pid: str(arguments(one).get("name", "")) for one in named if one.name == "process_name"}
     flows = _flows(others)
-    open_ones: List[int] = []
     before = -1
     for track, start, _, end, name, cat, event in slices:
         key = (event.pid, event.tid)
         if track != before:
-            yield from _closings(messages, sequence, described, before, open_ones, None)
+            yield from made.closings(before)
             before = track
-        if key not in described:
-            yield from _descriptions(messages, sequence, described, key, names, processes)
-        yield from _closings(messages, sequence, described, before, open_ones, start)
-        trace = messages.Trace()
-        packet = trace.packet.add()
-        packet.timestamp, packet.trusted_packet_sequence_id = start, sequence
+        if key not in made.described:
+            yield from made.descriptions(key, names, processes)
+        yield from made.closings(before, start)
+        trace, packet = made.one()
+        packet.timestamp = start
         slice_ = packet.track_event
-        slice_.type, slice_.track_uuid, slice_.name = slice_.TYPE_SLICE_BEGIN, described[key], name
+        slice_.type, slice_.track_uuid, slice_.name = slice_.TYPE_SLICE_BEGIN, made.described[key], name
         if cat:
             slice_.categories.append(cat)
         for ident in flows.get((event.pid, event.tid, event.ts), ())[:4]:
@@ -134,57 +127,51 @@ def _packets(
             else:
                 note.string_value = str(value)[:1000]
         yield trace.SerializeToString()
-        open_ones.append(end)
-    yield from _closings(messages, sequence, described, before, open_ones, None)
+        made.open.append(end)
+    yield from made.closings(before)
 
 
-def _closings(
-    messages: Any,
-    sequence: int,
-    described: Dict[Tuple[Any, Any], int],
-    track: int,
-    open_ones: List[int],
-    until: int | None,
-) -> Iterator[bytes]:
-    """Ends of the slices that end before the next begins; their order makes ties right."""
-    if not open_ones:
-        return
-    uuid = list(described.values())[track]
-    while open_ones and (until is None or open_ones[-1] <= until):
-        trace = messages.Trace()
+class _Packets:
+    """Those of one rank. `described`: its tracks, in the order of their numbers; `open`: ends of slices."""
+
+    def __init__(self, messages: Any, sequence: int) -> None:
+        self._messages, self._sequence = messages, sequence
+        self.described: Dict[Tuple[Any, Any], int] = {}
+        self.open: List[int] = []
+
+    def one(self) -> Tuple[Any, Any]:
+        """A message with one packet, and that."""
+        trace = self._messages.Trace()
         packet = trace.packet.add()
-        packet.timestamp, packet.trusted_packet_sequence_id = open_ones.pop(), sequence
-        packet.track_event.type, packet.track_event.track_uuid = packet.track_event.TYPE_SLICE_END, uuid
-        yield trace.SerializeToString()
+        packet.trusted_packet_sequence_id = self._sequence
+        return trace, packet
 
+    def closings(self, track: int, until: Optional[int] = None) -> Iterator[bytes]:
+        """Ends of the slices that end before the next begins; their order makes ties right."""
+        while self.open and (until is None or self.open[-1] <= until):
+            trace, packet = self.one()
+            packet.timestamp, event = self.open.pop(), packet.track_event
+            event.type, event.track_uuid = event.TYPE_SLICE_END, list(self.described.values())[track]
+            yield trace.SerializeToString()
 
-def _descriptions(
-    messages: Any,
-    sequence: int,
-    described: Dict[Tuple[Any, Any], int],
-    key: Tuple[Any, Any],
-    names: Dict[Tuple[Any, Any], str],
-    processes: Dict[Any, str],
-) -> Iterator[bytes]:
-    """The track of a thread, and of its process where that is new."""
-    pid, tid = key
-    uuid = (sequence << 40) + len(described) + 1
-    if not any(known == pid for known, _ in described):
-        trace = messages.Trace()
-        packet = trace.packet.add()
-        packet.trusted_packet_sequence_id = sequence
-        packet.track_descriptor.uuid = (sequence << 40) + (1 << 39) + pid
-        packet.track_descriptor.process.pid = pid
-        packet.track_descriptor.process.process_name = processes.get(pid, "")
+    def descriptions(
+        self, key: Tuple[Any, Any], names: Dict[Tuple[Any, Any], str], processes: Dict[Any, str]
+    ) -> Iterator[bytes]:
+        """The track of a thread, and of its process where that is new."""
+        pid, tid = key
+        above = (self._sequence << 40) + (1 << 39) + pid
+        uuid = (self._sequence << 40) + len(self.described) + 1
+        if not any(known == pid for known, _ in self.described):
+            trace, packet = self.one()
+            packet.track_descriptor.uuid = above
+            packet.track_descriptor.process.pid = pid
+            packet.track_descriptor.process.process_name = processes.get(pid, "")
+            yield trace.SerializeToString()
+        self.described[key] = uuid
+        trace, packet = self.one()
+        packet.track_descriptor.uuid, packet.track_descriptor.parent_uuid = uuid, above
+        packet.track_descriptor.name = names.get(key, f"stream {tid}" if isinstance(tid, int) else str(tid))
         yield trace.SerializeToString()
-    described[key] = uuid
-    trace = messages.Trace()
-    packet = trace.packet.add()
-    packet.trusted_packet_sequence_id = sequence
-    packet.track_descriptor.uuid = uuid
-    packet.track_descriptor.parent_uuid = (sequence << 40) + (1 << 39) + pid
-    packet.track_descriptor.name = names.get(key, f"stream {tid}" if isinstance(tid, int) else str(tid))
-    yield trace.SerializeToString()
 
 
 def _flows(others: List[Event]) -> Dict[Tuple[Any, Any, Any], List[int]]:

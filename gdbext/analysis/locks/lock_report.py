@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.locks.lock_frames import is_text, waits_of
-from gdbext.analysis.locks.peer_words import other_end
 from gdbext.analysis.verdict.job_view import JobView, Party, look
 from gdbext.analysis.verdict.wording import start, taken_in, where
 from gdbext.analysis.waits.chain import walk
@@ -16,12 +15,15 @@ from gdbext.analysis.waits.prose import story, told
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import KINDS, LockReport, LockRow, LockWait, PeerRow
+from gdbext.model.locks import KINDS, LockReport, LockRow, LockWait, Peer, PeerRow
+from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.waits import Edge
 
 _MOST_STORIES = 8
+_MOST_PEERS = 4
+_STOPPED = "T"  # "t" is a stop by a debugger, which may be ours
 _DEADLOCKS = ("lock-order-deadlock", "gil-deadlock")
 _BY_FRAMES = "Text shows who waits; a live process or a core file is needed to see who holds a lock."
 
@@ -65,7 +67,7 @@ def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> Lock
     notes = [] if rows or kinds or waits else [_why_nothing(seen)]
     notes += [_BY_FRAMES] if by_frames else []
     peers = tuple(
-        PeerRow(process.index, process.label, _thread_id(process.threads, peer.thread), peer.file, other_end(peer))
+        PeerRow(process.index, process.label, _thread_id(process.threads, peer.thread), peer.file, _other_end(peer))
         for process in seen
         for peer in process.peers
     )
@@ -187,3 +189,19 @@ def _told(locks: _Locks, way: Sequence[Edge]) -> str:
     if entry is not None:
         return f"{story(way[:entry])}, which is part of the deadlock"
     return told(way, locks.drawing.parties)
+
+
+def _other_end(peer: Peer) -> str:
+    """`pid 4711 (tokenizer, stopped)`, `held by pid 4711 (tokenizer)`, `no process has it open`, `unknown: ...`."""
+    if isinstance(peer.processes, Missing):
+        return f"unknown: {peer.processes.reason}"
+    if not peer.processes and peer.lock:
+        return "no process holds it"
+    if not peer.processes:
+        return "no process has it open"
+    told = [
+        f"pid {pid} ({name}{', stopped' if state == _STOPPED else ''})"
+        for pid, name, state in list(zip(peer.processes, peer.names, peer.states))[:_MOST_PEERS]
+    ]
+    left = len(peer.processes) - len(told)
+    return "held by " * peer.lock + ", ".join(told) + (f" and {left} more" if left else "")
