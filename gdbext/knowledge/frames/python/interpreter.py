@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import python_wait
+from gdbext.knowledge.engines.frame_rows import python_wait as _function
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.frame_precedence import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
@@ -84,10 +84,10 @@ _NATIVE = (
 )
 
 _STANDARD_LIBRARY = (
-    python_wait(
+    _function(
         "python-queue", "ipc-queue", r"get|put|join", r"(^|/)queue\.py$", "pytorch/pytorch#87995", rank=PYTHON + 1
     ),
-    python_wait(
+    _function(
         "python-mp-queue",
         "ipc-queue",
         r"get|put|_?poll|_?recv(_bytes)?|_?send(_bytes)?|wait|accept",
@@ -95,7 +95,7 @@ _STANDARD_LIBRARY = (
         "multiprocessing, and its copies multiprocess and billiard",
         rank=PYTHON + 1,
     ),
-    python_wait(
+    _function(
         "python-spawn-join",
         "condvar-idle",
         r"join|wait",
@@ -103,7 +103,7 @@ _STANDARD_LIBRARY = (
         "the parent waits for the end of its processes",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    _function(
         "python-pool-result",
         "ipc-queue",
         r"get|wait|next|map|starmap|imap\w*|apply|join|_terminate_pool|_help_stuff_finish",
@@ -112,29 +112,29 @@ _STANDARD_LIBRARY = (
         "the caller of a pool of processes waits for its results",
         rank=PYTHON + 1,
     ),
-    python_wait(
+    _function(
         "python-join",
         "condvar-idle",
         r"join|_wait_for_tstate_lock|_join_os_thread",
         r"(^|/)threading\.py$",
         "threading: waits for the end of a thread",
     ),
-    python_wait("python-wait", "condvar-idle", r"wait(_for)?", r"(^|/)threading\.py$", "threading"),
-    python_wait(
+    _function("python-wait", "condvar-idle", r"wait(_for)?", r"(^|/)threading\.py$", "threading"),
+    _function(
         "python-exit",
         "condvar-idle",
         r"_shutdown",
         r"(^|/)threading\.py$",
         "threading: the interpreter waits for the end of all threads that are not daemons before it exits",
     ),
-    python_wait(
+    _function(
         "python-lock",
         "mutex",
         r"acquire|__enter__|_acquireLock|acquire_lock",
         r"(^|/)(threading|logging/__init__)\.py$",
         "threading, logging",
     ),
-    python_wait(
+    _function(
         "file-lock",
         "io",
         r"_?(acquire|lock|lock_file|obtain)(_(read|write)_lock|_lock)?|__enter__|_fcntl_flock|wait|_try_acquire|_do_acquire|i_am_locking",
@@ -152,24 +152,24 @@ _STANDARD_LIBRARY = (
         rank=LEAF,
         leaf=True,
     ),
-    python_wait(
+    _function(
         "python-future",
         "condvar-idle",
         r"result|wait|as_completed",
         r"concurrent/futures/_base\.py$",
         "concurrent.futures",
     ),
-    python_wait(
+    _function(
         "python-selector", "io", r"select|_poll", r"(^|/)selectors\.py$", "asyncio's and subprocess' wait for files"
     ),
-    python_wait(
+    _function(
         "python-socket",
         "io",
         r"recv\w*|read\w*|accept|connect|send\w*|create_connection|makefile",
         r"(^|/)(socket|ssl|http/client|urllib3/\w+|requests/\w+)\.py$",
         "sockets",
     ),
-    python_wait(
+    _function(
         "python-subprocess",
         "io",
         r"communicate|_communicate|wait|_wait|_try_wait|run|call|check_output|check_call",
@@ -177,7 +177,7 @@ _STANDARD_LIBRARY = (
         "subprocess",
         rank=PYTHON + 1,
     ),
-    python_wait(
+    _function(
         "python-child",
         "io",
         r"poll|wait|join|_popen_wait",
@@ -189,7 +189,7 @@ _STANDARD_LIBRARY = (
 
 _TORCH = (
     *_collectives(),
-    python_wait(
+    _function(
         "python-init-group",
         "nccl-init",
         r"init_process_group|new_group|_new_group_with_tag|_new_process_group_helper|split_group|init_device_mesh",
@@ -198,7 +198,7 @@ _TORCH = (
         rank=PYTHON + 1,
         captures=(RANKS, NEW_GROUP),
     ),
-    python_wait(
+    _function(
         "python-ddp",
         "nccl-group-launch",
         r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers"
@@ -207,7 +207,7 @@ _TORCH = (
         "DistributedDataParallel compares and broadcasts parameters with the process group",
         rank=PYTHON - 1,
     ),
-    python_wait(
+    _function(
         "python-store",
         "store-wait",
         r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous"
@@ -216,7 +216,7 @@ _TORCH = (
         "torch.distributed",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    _function(
         "python-destroy-group",
         "nccl-destroy-abort",
         r"destroy_process_group|_shutdown_backend|_abort_process_group",
@@ -224,17 +224,15 @@ _TORCH = (
         "torch.distributed",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    _function(
         "python-device-sync", "device-sync", r"synchronize", r"torch/cuda/__init__\.py$", "torch.cuda.synchronize"
     ),
-    python_wait(
+    _function(
         "python-stream-sync", "stream-sync", r"synchronize", r"torch/cuda/streams\.py$", "torch.cuda.Stream.synchronize"
     ),
-    python_wait("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
-    python_wait(
-        "python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"
-    ),
-    python_wait(
+    _function("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
+    _function("python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"),
+    _function(
         "python-graph-capture",
         "native-compute",
         r"capture_end|instantiate",
@@ -242,8 +240,8 @@ _TORCH = (
         "records and builds a graph: long work of the CPU at start, for every batch size; sgl-project/sglang#4205",
         rank=PYTHON - 1,
     ),
-    python_wait("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
-    python_wait(
+    _function("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
+    _function(
         "python-backward",
         "condvar-idle",
         r"backward|_engine_run_backward",
@@ -251,7 +249,7 @@ _TORCH = (
         "the work is in the autograd threads; accelerate#3104",
         rank=LEAF + 1,
     ),
-    python_wait(
+    _function(
         "python-loader",
         "ipc-queue",
         r"_try_get_data|_get_data|_next_data",
@@ -259,7 +257,7 @@ _TORCH = (
         "waits for a loader process",
         rank=PYTHON + 2,
     ),
-    python_wait(
+    _function(
         "python-compile",
         "native-compute",
         r"compile\w*|_compile\w*|make_ir|make_\w+bin|run_subprocess|call_fake_modules|codegen\w*",
@@ -271,8 +269,8 @@ _TORCH = (
 )
 
 _HELPERS = (
-    python_wait("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
-    python_wait(
+    _function("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
+    _function(
         "python-compile-reader",
         "condvar-idle",
         r"_read_thread|_recv_msg",
@@ -280,7 +278,7 @@ _HELPERS = (
         "inductor",
         helper="compile workers",
     ),
-    python_wait(
+    _function(
         "python-feeder",
         "condvar-idle",
         r"_feed|_pin_memory_loop|do_one_step",
@@ -288,7 +286,7 @@ _HELPERS = (
         "queue feeder, pinning thread",
         helper="loader thread",
     ),
-    python_wait(
+    _function(
         "python-watchdog",
         "condvar-idle",
         r"_?watchdog\w*|_watchdog_once|run_heartbeat\w*|_?heartbeat\w*|_?monitor\w*|pyspy_dump_schedulers",
@@ -296,7 +294,7 @@ _HELPERS = (
         "watchdogs of the engines; sgl-project/sglang#17941",
         helper="watchdog",
     ),
-    python_wait(
+    _function(
         "python-wandb",
         "condvar-idle",
         r"\w+",
@@ -304,7 +302,7 @@ _HELPERS = (
         "reporting",
         helper="reporting",
     ),
-    python_wait(
+    _function(
         "python-ipykernel",
         "condvar-idle",
         r"run|_run_loop|run_forever",
