@@ -53,7 +53,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "mpi-rank-died",
-        r"noticed that process rank (?P<rank>\d+) with PID \d+ .{0,120}exited on signal"
+        r"(?:noticed that|has exited due to) process rank (?P<rank>\d+) with PID \d+ on\b"
         r"|MPI_ABORT was invoked on rank (?P<rank2>\d+) in communicator"
         r"|RANK (?P<rank3>\d+) PID \d+ RUNNING AT|BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
         "the launcher saw a rank die",
@@ -78,16 +78,18 @@ RULES: Tuple[LogRule, ...] = (
         r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
         r"|exits with return code = -?\d+|detected that one or more processes exited with non-zero status"
         r"|Primary job +terminated normally, but \d{1,6} process"
-        r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} task \d+: Exited with exit code",
+        r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} tasks? [\d,-]+: Exited with exit code",
         "the launcher saw a rank end",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,
     ),
     LogRule(
         "crash-in-kernel-log",
-        r"traps: .{1,20}\[\d+\] (?:general protection|trap )|\]: segfault at [0-9a-f]{1,16} ip ",
+        r"traps: .{1,20}\[\d+\] (?:general protection|trap )|\]: segfault at [0-9a-f]{1,16} ip "
+        r"|\]: (?:segfault|bus error|unhandled .{1,60}) \(\d{1,2}\) at |\]: unhandled exception: "
+        r"|Killing \S{1,20}:\d{1,9} due to hardware memory corruption",
         "the kernel stopped a process after an invalid memory access",
-        "Linux arch/x86/mm/fault.c, kernel/traps.c",
+        "Linux arch/x86/mm/fault.c, kernel/traps.c, arch/arm64/kernel/traps.c, arch/powerpc/kernel/traps.c",
         wait=_DEAD,
     ),
     LogRule(
@@ -160,14 +162,16 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "manager-saw-it-end",
-        r"Main process exited, code=(?:killed|dumped|exited)|was sent SIG(?:KILL|ABRT|SEGV|BUS|ILL|FPE)\b"
+        r"\b(?:exited, |\()code=(?:killed|dumped|exited)\b(?!, status=0)|\bResult: (?:core-dump|oom-kill|signal)\b"
+        r"|Failed with result '(?:core-dump|oom-kill|signal|watchdog)'"
+        r"|was sent (?:SIG(?:KILL|ABRT|SEGV|BUS|ILL|FPE)\b|code \d)|^=>> PBS: job killed|Faulting application name: "
         r"|WORKER TIMEOUT \(pid:|Abort\(-?\d+\) on node (?P<rank>\d+) "
         r"|application called MPI_Abort\(.{0,80}\) - process (?P<rank2>\d+)"
         r"|\b(?:[Pp]rocess|[Ww]orker|[Cc]hild|[Rr]ank|[Aa]ctor|[Cc]ontainer|[Nn]ode|[Jj]ob|[Tt]ask)\b.{0,60}"
         r"(?: died| crashed| killed| exited| terminated| aborted| failed)\b.{0,60}"
         r"(?:\bsignal\b|\bSIG[A-Z]{3,5}\b|exit[ _]?(?:code|status)\b[ =:(]{0,3}-?[1-9])",
         "a process manager reported that a process ended",
-        "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; the words that managers of processes use",
+        "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; PBS; Windows; the words that managers of processes use",
         wait=_DEAD,
     ),
 )

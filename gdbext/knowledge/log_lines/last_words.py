@@ -2,9 +2,18 @@
 
 from gdbext.knowledge.row_kinds import MessageRule
 
+_EXITED = (
+    r"\b[Ee]xit(?:s|ed)?(?:[ _]?(?:[Cc]ode|[Ss]tatus)| with(?: exit)?(?: return)?(?: code| status)?)?[\"'=: (]{1,8}"
+)
+"""How shells, containers, schedulers and launchers begin to tell with which number a process ended."""
+
 RULES = (
     MessageRule(
-        r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR)", "sigbus", "Megatron-LM#516"
+        r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR|"
+        + _EXITED
+        + r"(?:135|-7)\b|due to hardware memory corruption|caught bus error)",
+        "sigbus",
+        "Megatron-LM#516; bash: 128 + the signal's number; Linux mm/memory-failure.c; R errors.c",
     ),
     MessageRule(
         r"(CUDA (runtime )?error|(CUDA|HIP)_ERROR_(?!NOT_READY)[A-Z_]+|(cuda|hip)Error[A-Z]\w+"
@@ -14,18 +23,24 @@ RULES = (
         "check functions",
     ),
     MessageRule(
-        r"(Segmentation [Ff]ault|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
-        r"|[Ss]ignal[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11))",
+        r"(Segmentation (?:[Ff]ault|[Vv]iolation)|segmentation fault (?:occurred|detected)|SIGSEGV|SIGABRT|SIGILL|SIGFPE"
+        r"|Fatal Python error|Aborted \(core dumped\)|[Ss]ignal(?: number)?[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11)"
+        r"|\([Ss]ignal 9\)|\*\*\* caught (segfault|illegal operation)|Exiting: Caught Signal"
+        r"|of user \d+ dumped core|^Thread \d+ Crashed\b|"
+        + _EXITED
+        + r"(?:13[24679]|-(?:4|6|8|9|11))\b|^(Aborted|Killed|Illegal instruction|Floating point exception)( \(core|$))",
         "exited-or-crashed",
-        "sgl-project/sglang#4205; faulthandler",
+        "sgl-project/sglang#4205; faulthandler; systemd-coredump; macOS; bash; R errors.c; Charm++ init.C; PETSc",
     ),
     MessageRule(
         r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
         r"|Segfault encountered|segmentation violation|Fatal error in P?MPI_|Windows fatal exception: "
-        r"|Exception Code: 0x|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"
+        r"|Exception Code: 0x|\b[Cc]ode:? (?:0x)?[cC]0000(?:005|006|01[dD]|094|0[fF][dD]|374|409)\b"
+        r"|Sanitizer: SEGV on |^==\d+== (?:Invalid (?:read|write|free)|Process terminating with default action)"
+        r"|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"
         r"|hit an exception:|[Uu]n(caught|handled) exception)",
         "exited-or-crashed",
-        "LLVM compiler-rt; vllm-project/vllm#44780",
+        "LLVM compiler-rt; valgrind; Windows ntstatus.h; vllm-project/vllm#44780",
     ),
     MessageRule(
         r"(panicked at|forked subprocess|^Process \w*Process-|terminated abnormally with signal"

@@ -7,8 +7,8 @@ from gdbext.knowledge.row_kinds import WriterRule
 RANK = r"(?:\[|GUID [^\]]{1,80} |PG \d{1,6} )Rank (?P<rank>\d{1,6})\]"
 """Whose line it is. Within another group than the default it is the number in that group."""
 
-LAUNCHER_SAW = r"noticed that process rank (?P<rank>\d{1,6}) with PID (?P<pid>\d{1,9}) "
-"""Open MPI's mpirun names rank and pid of the first process that died."""
+LAUNCHER_SAW = r"(?:noticed that|has exited due to) process rank (?P<rank>\d{1,6}) with PID (?:0|(?P<pid>\d{1,9})) "
+"""Open MPI's mpirun names rank and pid of the first process that died; pid 0 where it does not know it."""
 
 _FILE = r"(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go|inl?):)"
 
@@ -32,7 +32,11 @@ WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(r"\brankId\[(?P<rank>\d{1,6})|localUserrank\[(?P<rank2>\d{1,6})\]", "CANN HCCL"),
     WriterRule(r"\((?P<pid>\d{1,9})\) \|CCL_[A-Z]{4,5}\|", "oneCCL log.hpp"),
     WriterRule(r"\[pid:(?P<pid>\d{1,9}) tid:", "ROCm clr debug.cpp"),
-    WriterRule(r"traps: .{1,20}\[(?P<pid>\d{1,9})\] |\S\[(?P<pid2>\d{1,9})\]: segfault at", "Linux"),
+    WriterRule(
+        r"traps: .{1,20}\[(?P<pid>\d{1,9})\] |\S\[(?P<pid2>\d{1,9})\]: (?:segfault|bus error|unhandled) "
+        r"|(?:Killing|SIGBUS to) \S{1,20}:(?P<pid3>\d{1,9}) due to hardware",
+        "Linux",
+    ),
     WriterRule(
         r"Kill(?:ed)? process (?P<pid>\d{1,9}) \(|oom-kill:.{0,400},pid=(?P<pid2>\d{1,9})", "Linux mm/oom_kill.c"
     ),

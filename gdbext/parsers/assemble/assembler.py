@@ -52,8 +52,10 @@ _FIRST = 1
 """The main thread of every container: no identity."""
 
 
-_LISTED = {False: ("faulthandler",), True: ("faulthandler", "traceback")}
+_LISTED = {False: ("faulthandler", "gdb"), True: ("faulthandler", "gdb", "traceback")}
 """Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
+_OF_A_CORE = "Program terminated with signal"
+"""gdb's word for a core, in which the thread that died is the first."""
 
 
 class State(enum.Enum):
@@ -248,7 +250,7 @@ class Assembler:
         self._tally.threads += 1
         thread = Thread(head=head, kind=tool, superseded=earlier)
         thread.complain(head.problem)
-        if self._fatal is not None and (head.current or tool not in _LISTED[self._fatal.fatal]):
+        if self._fatal is not None and _died_in(head, tool, self._fatal):
             thread.complain(self._fatal.text)
             self._fatal = None
         process.add(thread)
@@ -359,3 +361,13 @@ class Assembler:
                 self._begin(ProcessHead(pid=said.pid))
         else:
             self._roll.tell(said)
+
+
+def _died_in(head: ThreadHead, tool: str, fatal: Said) -> bool:
+    """Whether the fatal message is about this thread. gdb prints the stack of the thread that it has selected without a
+    head, or says so; of a list of threads only the first of a core is known to have died."""
+    if head.current or tool not in _LISTED[fatal.fatal]:
+        return True
+    return tool == "gdb" and (
+        head.id is None or head.selected or (head.id == "1" and fatal.text.startswith(_OF_A_CORE))
+    )

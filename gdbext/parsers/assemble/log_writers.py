@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
@@ -11,7 +12,7 @@ from gdbext.parsers.assemble.line_events import ProcessHead, Said
 from gdbext.parsers.cleaning import Stream
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
-_OF_A_PROCESS = tuple(regex(rule.pattern) for rule in LOG_RULES if rule.wait)
+_OF_A_PROCESS = tuple(regex(rule.pattern) for rule in (*(one for one in LOG_RULES if one.wait), *MESSAGES))
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
 _NUMBER = regex(r"\d{1,6}")
 _MOST_ACCUSED = 64

@@ -205,7 +205,7 @@ def _number_by_launcher(processes: Sequence[Process], texts: Sequence[str]) -> N
     """mpirun says which rank a pid was that died."""
     for found in filter(None, map(_LAUNCHER_SAW.search, texts)):
         for process in processes:
-            if process.head.pid == int(found.group("pid")) and process.head.rank is None:
+            if found.group("pid") == str(process.head.pid) and process.head.rank is None:
                 process.head = replace(process.head, rank=int(found.group("rank")))
 
 

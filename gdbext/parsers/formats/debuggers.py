@@ -8,7 +8,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
 from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Prompt, Standing, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, location, number, process, row
+from gdbext.parsers.formats.format_row import Row, announced, detail, location, number, process, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
@@ -130,6 +130,12 @@ ROWS: Tuple[Row, ...] = (
     row("gdb", "(Thread ", r"Thread (?P<id>(?:\d+\.)?\d+) (?P<rest>\(Thread (?:\d{1,9}\.)?0x.*)", _gdb_thread),
     row("gdb", "LWP ", r"(?:Thread 0x[0-9a-f]+ \()?LWP (?P<lwp>\d{1,9})\)?(?P<rest>[^,]{0,80}):$", _lwp_alone),
     row("gdb", " received signal ", r"Thread (?P<id>[\d.]+) (?P<rest>.*received signal .*)", _stopped),
+    row(
+        "gdb",
+        "Program ",
+        r"(?P<text>Program (?:terminated with|received) signal SIG(?:ABRT|BUS|FPE|ILL|SEGV|SYS)\b.*)",
+        announced,
+    ),
     row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),
     row("gdb", "hread ", r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b", _selected),
     row(

@@ -189,8 +189,8 @@ ROWS: Tuple[Row, ...] = (
     row("", "", r"\s{2,8}- \w", detail, "java"),
     row(
         "julia",
-        "signal (",
-        r"(?:\[(?P<pid>\d{1,9})\] )?(?P<text>signal \(\d{1,2}(?:\.\d{1,3})?\): [A-Z][\w ]{3,40})$",
+        "signal ",
+        r"(?:\[(?P<pid>\d{1,9})\] )?(?P<text>signal (?:\(\d{1,2}(?:\.\d{1,3})?\)|\d{1,2} \(-?\d{1,3}\)): [A-Z][\w ]{3,40})$",
         _julia_signal,
     ),
     row("", "in expression starting at", r"in expression starting at ", detail, "julia"),

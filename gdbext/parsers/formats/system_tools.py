@@ -29,9 +29,13 @@ def _sample_thread(match: Match[str]) -> Event:
 
 def _report_thread(match: Match[str]) -> Event:
     """macOS: `Thread 16 Crashed:: Dispatch queue: com.apple.main-thread`, of spindump with an id and its samples."""
-    main = "com.apple.main-thread" in match.string
+    crashed = match.groupdict().get("crashed")
     return ThreadHead(
-        id=match.group("id"), name="MainThread" if main else None, outermost_first="samples" in match.string
+        id=match.group("id"),
+        name="MainThread" if "com.apple.main-thread" in match.string else None,
+        outermost_first="samples" in match.string,
+        current=bool(crashed),
+        problem=f"Thread {match.group('id')}{crashed}" if crashed else "",
     )
 
 
@@ -85,7 +89,7 @@ ROWS: Tuple[Row, ...] = (
         r"\[(?P<pc>0x[0-9a-f]{1,16})",
         outermost_first,
     ),
-    row("macos", "hread ", r"Thread (?P<id>\d{1,5})(?: Crashed)?:(?:: .{0,200}|$)", _report_thread),
+    row("macos", "hread ", r"Thread (?P<id>\d{1,5})(?P<crashed> Crashed)?:(?:: .{0,200}|$)", _report_thread),
     row("spindump", " samples (", r"\s{1,8}Thread (?P<id>0x[0-9a-f]{1,16})\s.{0,200}\d samples \(", _report_thread),
     row(
         "macos",
