@@ -78,6 +78,8 @@ BLOCKING = ("gloo", "mpi")
 """Kinds whose collectives return when they are done; those of NCCL return when they are launched."""
 SLEEPING = ("gloo",)
 """Kinds whose collectives sleep until they are done; MPI polls."""
+POLLING = ("mpi",)
+"""Kinds of libraries that poll while they wait for others: who sleeps inside for a lock waits for its owner."""
 OF_ITS_OWN = ("python-code", "native-compute")
 """Kinds of places in code of the program itself, where nothing is waited for."""
 OWN_SLEEPS = ("python-sleep", "os-sleep-python", "os-sleep")

@@ -15,8 +15,8 @@ from gdbext.knowledge.frames.helper_threads import CALLERS
 from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
-from gdbext.knowledge.frames.system.libc import JOINS, STUCK_HANDLER
-from gdbext.knowledge.labels import RULE_GROUPS, WAIT_GROUPS
+from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
+from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.log_lines.last_words import HANDLERS, LAST_WORDS
 from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
@@ -35,6 +35,7 @@ _HANDLED = frozenset(HANDLERS.values())
 _SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
+_ASLEEP = regex(ASLEEP)
 _END = regex(f"{ENDS}|{STOPS}")
 _OF_THE_GIL = regex(TAKES_THE_GIL)
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
@@ -221,7 +222,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         matching = [row for row in frame.rules if _fits(row, stack, number, alone if row.helper else transparent)]
         for row in matching:
             if row.helper is None and row.rank > SILENT:
-                if rule is None or (row.rank > rule.rank and rule.kind not in STUCK_HANDLER.get(row.id, ())):
+                if rule is None or (row.rank > rule.rank and not _stays(rule, row, stack[: (at or 0) + 1])):
                     rule, at = row, number
                 break
         if server is None and not _ends(frame.name or ""):
@@ -244,6 +245,14 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
     engine = _engine_frame(stack, frames, at or 0, profile, fatal)
     return _Reading(rule, at, helper, collective, python, busy, own, engine)
+
+
+def _stays(rule: FrameRule, outer: FrameRule, inside: Sequence[Known]) -> bool:
+    """Whether a wait decides although it stands inside of what weighs more: a handler that no signal comes back from, or
+    a library that polls, where the thread sleeps for a lock."""
+    if rule.kind in STUCK_HANDLER.get(outer.id, ()):
+        return True
+    return rule.id == "os-mutex" and outer.kind in POLLING and any(_ASLEEP.match(one.name or "") for one in inside)
 
 
 @functools.lru_cache(maxsize=4096)

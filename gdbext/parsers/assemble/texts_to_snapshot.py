@@ -111,15 +111,16 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mappin
     for process in written:
         process.drop_what_says_nothing()
     processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
-    loose = [(one.stream, message) for one in streams for message in one.messages]
+    loose = [(one.stream, message) for one in streams for message in (*one.messages, *_left_over(one))]
     _number_by_launcher(processes, [message.text for _, message in loose])
     speakers = Speakers()
     spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
     nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
     named_only: List[Tuple[Stream, Said]] = []
     for stream, message in loose[:_MOST_MESSAGES]:
-        rank = None if nameless else _rank_of(stream, message)  # one rank speaks and one process is seen: the same
         pid = stream.pid if message.pid is None else message.pid
+        same = nameless and None in (pid, processes[0].head.pid)  # one rank speaks and one process is seen
+        rank = None if same or (nameless and pid == processes[0].head.pid) else _rank_of(stream, message)
         owner = _owner(replace(message, rank=rank), processes)
         if owner is None and (rank is not None or (pid is not None and not processes)):
             owner = speakers.find(rank, pid)
@@ -188,6 +189,12 @@ def _drop_copies(streams: Sequence[Assembler]) -> None:
         process.threads = [
             thread for thread in process.threads if thread.kind != "traceback" or _calls(thread) not in named
         ]
+
+
+def _left_over(stream: Assembler) -> List[Said]:
+    """Lines of processes whose stacks turned out to say nothing."""
+    bare = [process for process in stream.processes if not process.shows_stacks]
+    return [Said(text, process.head.pid, process.head.rank) for process in bare for text in process.said]
 
 
 def _keep_with_process(written: Sequence[Process]) -> None:

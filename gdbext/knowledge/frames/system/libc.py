@@ -1,7 +1,7 @@
 """The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
 
 from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
-from gdbext.knowledge.frames.failures import RUST_PANICS
+from gdbext.knowledge.frames.failures import CRASH_HANDLERS, RUST_PANICS
 from gdbext.knowledge.row_kinds import FrameRule
 
 _GLIBC = "glibc sources"
@@ -12,8 +12,11 @@ _SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
 JOINS = ("os-join", "python-join")
 """Rules of waits for the end of a thread: whoever serves others waits for none."""
 
-STUCK_HANDLER = {"os-signal": ("mutex", "gil"), "os-abort": ("mutex", "gil")}
+STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mutex", "gil"))
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
+
+ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
+"""What a thread that got no lock sleeps in."""
 
 RULES = (
     FrameRule(
@@ -49,10 +52,9 @@ RULES = (
     FrameRule(
         "crash-handler",
         "exited-or-crashed",
-        r"(ucs_handle_error|ucs_debug_\w+|ucs_fatal_error\w*|backtrace_handler|ggml_(abort|print_backtrace\w*)"
-        r"|google::(\(anonymous namespace\)::)?(FailureSignalHandler|DumpStackTrace\w*)"
-        r"|google::LogMessageFatal::\w+|google::LogMessage::(Fail|SendToLog))",
-        "UCX debug.c; glog signalhandler.cc; ggml.c",
+        CRASH_HANDLERS,
+        "UCX debug.c; glog signalhandler.cc; ggml.c; folly SignalHandler.cpp; absl failure_signal_handler.cc; backward.hpp; "
+        "breakpad exception_handler.cc; LLVM Signals.inc; Open MPI stacktrace.c; MVAPICH error_handling.c; Julia",
         rank=FATAL,
     ),
     FrameRule(
