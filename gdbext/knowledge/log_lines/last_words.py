@@ -80,6 +80,12 @@ RULES = (
     ),
 )
 
+OF_ITSELF = (
+    r"\*{3} (?:Process received signal|SIG[A-Z]{2,6} )|Caught signal \d|^Signal: [A-Z].{2,40}\(\d|Sanitizer: SEGV"
+    r"|^signal \(?\d|[Rr]eceived by PID \d|^terminate called|^Fatal Python error|Proc hit an exception"
+)
+"""With what a process that dies begins its own report: it is one of the job, also where its stack is not in the text."""
+
 FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
 """How CPython begins, as it dies, before it prints the stacks of its threads."""
 

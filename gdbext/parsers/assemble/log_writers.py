@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT
+from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT, communicator_setup
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.line_events import ProcessHead, Said
@@ -13,6 +13,8 @@ from gdbext.parsers.cleaning import Stream
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
 _OF_A_PROCESS = tuple(regex(rule.pattern) for rule in (*(one for one in LOG_RULES if one.wait), *MESSAGES))
+_OF_A_SPEAKER = (*_OF_A_PROCESS, *(regex(rule.pattern) for rule in communicator_setup.RULES))
+"""What no kernel, launcher or coordinator prints: of transports that fail, their process tells."""
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
 _NUMBER = regex(r"\d{1,6}")
 _MOST_ACCUSED = 64
@@ -83,7 +85,7 @@ class Speakers:
 
     def hear(self, said: List[str]) -> List[str]:
         """Where lines name nobody and no process is known, they are of the one whose log this is. What is left."""
-        if self._all or not any(pattern.search(text) for text in said for pattern in _OF_A_PROCESS):
+        if self._all or not any(pattern.search(text) for text in said for pattern in _OF_A_SPEAKER):
             return said
         process = self.find(None, None)
         for text in said:

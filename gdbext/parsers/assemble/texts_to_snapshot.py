@@ -11,6 +11,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.log_lines import LAUNCHER_SAW
+from gdbext.knowledge.log_lines.last_words import OF_ITSELF
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.digits import whole
 from gdbext.model.text.patterns import regex
@@ -29,7 +30,7 @@ from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
 from gdbext.parsers.compute_sanitizer.xid_owners import with_xids
 from gdbext.parsers.formats import pyspy_json
 
-_LAUNCHER_SAW = regex(LAUNCHER_SAW)
+_LAUNCHER_SAW, _OF_ITSELF = regex(LAUNCHER_SAW), regex(OF_ITSELF)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
@@ -121,8 +122,9 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mappin
         pid = stream.pid if message.pid is None else message.pid
         same = nameless and None in (pid, processes[0].head.pid)  # one rank speaks and one process is seen
         rank = None if same or (nameless and pid == processes[0].head.pid) else _rank_of(stream, message)
-        owner = _owner(replace(message, rank=rank), processes)
-        if owner is None and (rank is not None or (pid is not None and not processes)):
+        owner = _owner(replace(message, rank=rank, pid=pid), processes)
+        died = not processes or (_OF_ITSELF.search(message.text) and all(one.head.pid for one in processes))
+        if owner is None and (rank is not None or (pid is not None and died)):
             owner = speakers.find(rank, pid)
         if owner is not None:
             owner.tell(message.text)
@@ -137,7 +139,13 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mappin
         silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"
         found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
-    return _Found(_named_after_file(name, found), problems, said, reports)
+    return _Found(_named_after_file(name, _in_order(found, streams)), problems, said, reports)
+
+
+def _in_order(found: List[RankSnapshot], streams: Sequence[Assembler]) -> List[RankSnapshot]:
+    """As the text names them, where a prefix of its lines names all."""
+    pids = [one.stream.pid for one in streams if one.stream.pid is not None]
+    return sorted(found, key=lambda one: pids.index(one.pid)) if {one.pid for one in found} <= set(pids) else found
 
 
 _PRINTED_AGAIN = (
