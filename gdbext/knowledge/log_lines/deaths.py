@@ -100,10 +100,13 @@ RULES: Tuple[LogRule, ...] = (
         r"|illegal hardware instruction|floating point exception)\b"
         r"|^zsh: (?:abort|segmentation fault|bus error|killed)\b"
         r"|died with <Signals\.SIG[A-Z]{3,5}: \d|returned non-zero exit status -?\d|exit status 3221\d{6}\b"
-        r"|# A fatal error has been detected by the Java Runtime"
+        r"|# A fatal error has been detected by the Java Runtime|BrokenProcessPool: |TerminatedWorkerError: "
+        r"|node down: Not properly terminated|\*{3}Exception: (?:SegFault|Illegal|Numerical|Other)"
+        r"|[Ss]tub process .{0,80}is not healthy"
         r"|signal: (?:killed|aborted|segmentation fault|bus error)",
         "a process ended by an exception or a signal",
-        "cpython multiprocessing/process.py, subprocess.py; systemd-coredump; bash, zsh; Go os/exec; OpenJDK",
+        "cpython multiprocessing/process.py, subprocess.py, concurrent/futures/process.py; joblib; pytest-xdist; CTest; "
+        "systemd-coredump; bash, zsh; Go os/exec; OpenJDK; Triton python_be.cc",
         wait=_DEAD,
     ),
     LogRule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frame_precedence import API, LOCK, OUTER, STEP
+from gdbext.knowledge.frame_precedence import API, FATAL, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
 _CALLS = (
@@ -51,9 +51,17 @@ RULES = (
     FrameRule(
         "mpi-finalize",
         "mpi",
-        r"P?MPI_(Finalize|Abort|Comm_(free|disconnect)|Win_free)$|ompi_mpi_(finalize|abort)$",
+        r"P?MPI_(Finalize|Comm_(free|disconnect)|Win_free)$|ompi_mpi_finalize$",
         "mpi.h; Open MPI 4.1 jumps from MPI_Finalize to its own function",
         rank=OUTER,
+    ),
+    FrameRule(
+        "mpi-abort",
+        "exited-or-crashed",
+        r"(?i:P?MPI_Abort_{0,2}$)|MPID_Abort$|PMI[x2U]?_Abort$|ompi_mpi_abort$|(ompi_mpi|MPIR?)_errors_are_fatal\w*"
+        r"|MPIR_Handle_fatal_error$|shmem_global_exit$",
+        "MPI standard, MPI_Abort; Open MPI errhandler_predefined.c; MPICH errutil.c: the process ends itself and the job",
+        rank=FATAL,
     ),
     FrameRule(
         "mpi-one-sided",

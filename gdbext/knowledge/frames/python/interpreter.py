@@ -233,6 +233,13 @@ _TORCH = (
     _function("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
     _function("python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"),
     _function(
+        "python-triton-launch",
+        "kernel-launch",
+        r"__call__",
+        r"triton/backends/\w+/driver\.py$",
+        "Triton CudaLauncher, HIPLauncher: the function that launches is compiled",
+    ),
+    _function(
         "python-graph-capture",
         "native-compute",
         r"capture_end|instantiate",
