@@ -248,8 +248,8 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
 
 
 def _stays(rule: FrameRule, outer: FrameRule, inside: Sequence[Known]) -> bool:
-    """Whether a wait decides although it stands inside of what weighs more: a handler that no signal comes back from, or
-    a library that polls, where the thread sleeps for a lock or waits for the device."""
+    """Whether a wait decides although it stands inside of what weighs more: a handler that no signal comes back from,
+    or a library that polls, where the thread sleeps for a lock or waits for the device."""
     if rule.kind in STUCK_HANDLER.get(outer.id, ()):
         return True
     if outer.kind not in POLLING:

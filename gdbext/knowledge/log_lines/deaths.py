@@ -78,7 +78,8 @@ RULES: Tuple[LogRule, ...] = (
         r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
         r"|exits with return code = -?\d+|detected that one or more processes exited with non-zero status"
         r"|Primary job +terminated normally, but \d{1,6} process"
-        r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d|srun: error: \S{1,120} tasks? [\d,-]+: Exited with exit code",
+        r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d"
+        r"|srun: error: \S{1,120} tasks? [\d,-]+: Exited with exit code",
         "the launcher saw a rank end",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,
@@ -105,7 +106,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|[Ss]tub process .{0,80}is not healthy"
         r"|signal: (?:killed|aborted|segmentation fault|bus error)",
         "a process ended by an exception or a signal",
-        "cpython multiprocessing/process.py, subprocess.py, concurrent/futures/process.py; joblib; pytest-xdist; CTest; "
+        "cpython multiprocessing/process.py, subprocess.py, concurrent/futures; joblib; pytest-xdist; CTest; "
         "systemd-coredump; bash, zsh; Go os/exec; OpenJDK; Triton python_be.cc",
         wait=_DEAD,
     ),
@@ -174,7 +175,7 @@ RULES: Tuple[LogRule, ...] = (
         r"(?: died| crashed| killed| exited| terminated| aborted| failed)\b.{0,60}"
         r"(?:\bsignal\b|\bSIG[A-Z]{3,5}\b|exit[ _]?(?:code|status)\b[ =:(]{0,3}-?[1-9])",
         "a process manager reported that a process ended",
-        "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; PBS; Windows; the words that managers of processes use",
+        "systemd service.c; gunicorn arbiter.py; MPICH and Intel MPI; PBS; Windows; the words that managers use",
         wait=_DEAD,
     ),
 )

@@ -23,8 +23,9 @@ RULES = (
         "check functions",
     ),
     MessageRule(
-        r"(Segmentation (?:[Ff]ault|[Vv]iolation)|segmentation fault (?:occurred|detected)|SIGSEGV|SIGABRT|SIGILL|SIGFPE"
-        r"|Fatal Python error|Aborted \(core dumped\)|[Ss]ignal(?: number)?[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11)"
+        r"(Segmentation (?:[Ff]ault|[Vv]iolation)|segmentation fault (?:occurred|detected)"
+        r"|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
+        r"|[Ss]ignal(?: number)?[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11)|^Signal: [A-Z].{2,40}\((4|6|8|11)\)"
         r"|\([Ss]ignal 9\)|\*\*\* caught (segfault|illegal operation)|Exiting: Caught Signal"
         r"|of user \d+ dumped core|^Thread \d+ Crashed\b|"
         + _EXITED
@@ -84,7 +85,7 @@ OF_ITSELF = (
     r"\*{3} (?:Process received signal|SIG[A-Z]{2,6} )|Caught signal \d|^Signal: [A-Z].{2,40}\(\d|Sanitizer: SEGV"
     r"|^signal \(?\d|[Rr]eceived by PID \d|^terminate called|^Fatal Python error|Proc hit an exception"
 )
-"""With what a process that dies begins its own report: it is one of the job, also where its stack is not in the text."""
+"""With what a process that dies begins its own report: it is one of the job, also where the text lacks its stack."""
 
 FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
 """How CPython begins, as it dies, before it prints the stacks of its threads."""

@@ -12,7 +12,9 @@ from gdbext.parsers.assemble.line_events import ProcessHead, Said
 from gdbext.parsers.cleaning import Stream
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
-_OF_A_PROCESS = tuple(regex(rule.pattern) for rule in (*(one for one in LOG_RULES if one.wait), *MESSAGES))
+_OF_A_PROCESS = tuple(
+    map(regex, (*(rule.pattern for rule in LOG_RULES if rule.wait), *(rule.pattern for rule in MESSAGES)))
+)
 _OF_A_SPEAKER = (*_OF_A_PROCESS, *(regex(rule.pattern) for rule in communicator_setup.RULES))
 """What no kernel, launcher or coordinator prints: of transports that fail, their process tells."""
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)

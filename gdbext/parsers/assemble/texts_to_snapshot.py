@@ -144,8 +144,9 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mappin
 
 def _in_order(found: List[RankSnapshot], streams: Sequence[Assembler]) -> List[RankSnapshot]:
     """As the text names them, where a prefix of its lines names all."""
-    pids = [one.stream.pid for one in streams if one.stream.pid is not None]
-    return sorted(found, key=lambda one: pids.index(one.pid)) if {one.pid for one in found} <= set(pids) else found
+    places = {one.stream.pid: number for number, one in reversed(list(enumerate(streams)))}
+    known = all(one.pid is not None and one.pid in places for one in found)
+    return sorted(found, key=lambda one: places[one.pid or 0]) if known else found
 
 
 _PRINTED_AGAIN = (

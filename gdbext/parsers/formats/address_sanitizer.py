@@ -54,7 +54,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "sanitizer",
         "Sanitizer:",
-        r"\s{0,4}==(?P<pid>\d{1,9})==\s?(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress|Thread|UndefinedBehavior)Sanitizer: .*)",
+        r"\s{0,4}==(?P<pid>\d{1,9})==\s?"
+        r"(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress|Thread|UndefinedBehavior)Sanitizer: .*)",
         announced,
     ),
     row("sanitizer", "ThreadSanitizer:", r"\s{0,4}WARNING: ThreadSanitizer: .* \(pid=(?P<pid>\d{1,9})\)", _warning),

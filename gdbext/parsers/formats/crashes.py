@@ -155,7 +155,12 @@ ROWS: Tuple[Row, ...] = (
         lambda _: ThreadHead(outermost_first=True),
     ),
     row("paddle", "", r"(?P<number>\d{1,3}) {2,3}(?P<name>\S.*)", outermost_first, "paddle"),
-    row("coredump", " dumped core", r"\s{0,40}(?:Message: )?(?P<text>Process (?P<pid>\d{1,9}) \(.{1,64}\) of user \d{1,9} dumped core.*)", announced),
+    row(
+        "coredump",
+        " dumped core",
+        r"\s{0,40}(?:Message: )?(?P<text>Process (?P<pid>\d{1,9}) \(.{1,64}\) of user \d{1,9} dumped core.*)",
+        announced,
+    ),
     row("coredump", "tack trace of thread ", r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):", _thread),
     row(
         "coredump",

@@ -190,7 +190,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "julia",
         "signal ",
-        r"(?:\[(?P<pid>\d{1,9})\] )?(?P<text>signal (?:\(\d{1,2}(?:\.\d{1,3})?\)|\d{1,2} \(-?\d{1,3}\)): [A-Z][\w ]{3,40})$",
+        r"(?:\[(?P<pid>\d{1,9})\] )?"
+        r"(?P<text>signal (?:\(\d{1,2}(?:\.\d{1,3})?\)|\d{1,2} \(-?\d{1,3}\)): [A-Z][\w ]{3,40})$",
         _julia_signal,
     ),
     row("", "in expression starting at", r"in expression starting at ", detail, "julia"),

@@ -60,7 +60,7 @@ RULES = (
         "exited-or-crashed",
         r"(?i:P?MPI_Abort_{0,2}$)|MPID_Abort$|PMI[x2U]?_Abort$|ompi_mpi_abort$|(ompi_mpi|MPIR?)_errors_are_fatal\w*"
         r"|MPIR_Handle_fatal_error$|shmem_global_exit$",
-        "MPI standard, MPI_Abort; Open MPI errhandler_predefined.c; MPICH errutil.c: the process ends itself and the job",
+        "Open MPI errhandler_predefined.c; MPICH errutil.c: the process ends itself and the job",
         rank=FATAL,
     ),
     FrameRule(

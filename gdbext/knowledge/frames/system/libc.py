@@ -53,8 +53,8 @@ RULES = (
         "crash-handler",
         "exited-or-crashed",
         CRASH_HANDLERS,
-        "UCX debug.c; glog signalhandler.cc; ggml.c; folly SignalHandler.cpp; absl failure_signal_handler.cc; backward.hpp; "
-        "breakpad exception_handler.cc; LLVM Signals.inc; Open MPI stacktrace.c; MVAPICH error_handling.c; Julia",
+        "UCX debug.c; glog signalhandler.cc; ggml.c; folly SignalHandler.cpp; absl failure_signal_handler.cc; "
+        "backward.hpp; breakpad exception_handler.cc; LLVM Signals.inc; Open MPI stacktrace.c; MVAPICH; Julia",
         rank=FATAL,
     ),
     FrameRule(
