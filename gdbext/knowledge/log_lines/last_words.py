@@ -3,7 +3,7 @@
 from gdbext.knowledge.row_kinds import MessageRule
 
 _EXITED = (
-    r"\b[Ee]xit(?:s|ed)?(?:[ _]?(?:[Cc]ode|[Ss]tatus)| with(?: exit)?(?: return)?(?: code| status)?)?[\"'=: (]{1,8}"
+    r"\b[Ee]xit(?:[ _]?(?:[Cc]ode|[Ss]tatus)|(?:s|ed)(?: with)?(?: exit)?(?: return)?(?: code| status)?)[\"'=: (]{1,8}"
 )
 """How shells, containers, schedulers and launchers begin to tell with which number a process ended."""
 
@@ -23,7 +23,8 @@ RULES = (
         "check functions",
     ),
     MessageRule(
-        r"(Segmentation (?:[Ff]ault|[Vv]iolation)|segmentation fault (?:occurred|detected)"
+        r"^(?!.*(?:[Ii]nstall|[Rr]egist|[Ee]nabl)\w* .{0,40}(?:[Hh]andler|SIG))"
+        r".*(Segmentation (?:[Ff]ault|[Vv]iolation)|segmentation fault (?:occurred|detected)"
         r"|SIGSEGV|SIGABRT|SIGILL|SIGFPE|Fatal Python error|Aborted \(core dumped\)"
         r"|[Ss]ignal(?: number)?[: ]+(4|6|8|11)\b|[Ss]ignal \((4|6|8|11)|^Signal: [A-Z].{2,40}\((4|6|8|11)\)"
         r"|\([Ss]ignal 9\)|\*\*\* caught (segfault|illegal operation)|Exiting: Caught Signal"
