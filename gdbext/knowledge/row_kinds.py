@@ -136,6 +136,7 @@ class RemedyRule:
     module: str = ""  # the library of the frame that decided about a culprit (or victim) must match this
     through: str = ""  # regex: a function on the stack of a culprit (or victim) must match this
     not_through: str = ""  # regex: none may match this
+    pasted_from: str = ""  # regex: where the text of a culprit (or victim) comes from (`RankSnapshot.source`)
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
 
 

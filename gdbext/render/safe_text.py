@@ -32,7 +32,7 @@ def clean_line(text: str, style: Style) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = "".join(map(_printable, _CSI.sub("", text)))
-    return text if style.unicode else text.encode("ascii", "replace").decode()
+    return text if style.unicode else text.replace("…", style.ellipsis).encode("ascii", "replace").decode()
 
 
 def clean_text(text: str, style: Style) -> str:

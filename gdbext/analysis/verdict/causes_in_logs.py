@@ -9,13 +9,13 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
-from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.analysis.verdict.wording import named, start, where, who
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.row_kinds import LogRule
 from gdbext.model.codes import Given
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import ONLY, RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
@@ -96,19 +96,29 @@ def without_stacks(view: JobView) -> str:
         if not any(process.threads for process in view.snapshot.processes):
             shown = next(iter(lines(view)), None)
             if shown is not None:
-                return (
-                    f"The log reports: {shown.rule.means}{_excerpt(shown)}. No stack was read, and that alone does not "
-                    "tell the cause."
-                )
+                return f"The log reports: {shown.rule.means}{_excerpt(shown)}. The cause is unknown."
             return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
-        return "Only background threads were read, none that does a rank's work. The cause is unknown."
+        return _helpers_alone(view)
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
-    return (
-        f"The log of {telling.process.label} reports: {telling.rule.means}.{rest} No stack was read, so the cause is "
-        f"unknown; read the earlier log lines of {telling.process.label}."
-    )
+    return f"{_log_of(telling)} reports: {telling.rule.means}{_excerpt(telling)}.{rest} The cause is unknown."
+
+
+def _helpers_alone(view: JobView) -> str:
+    names = [
+        " ".join(dict.fromkeys(filter(None, (thread.id, thread.name))))
+        for process in view.snapshot.processes
+        for thread in process.threads
+    ]
+    told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {named(names)}" if names else ""
+    return f"Only background threads were read ({told}); none of them does the program's work."
+
+
+def _log_of(line: Line) -> str:
+    """`The log`, where nobody else could have written the line."""
+    nobody = line.process is None or line.process.label == ONLY
+    return "The log" if nobody or line.process is None else f"The log of {line.process.label}"
 
 
 def told_by_log(view: JobView) -> Optional[Candidate]:
@@ -129,26 +139,24 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
-    speaker = f"the log of {telling.process.label}" if telling.process is not None else "the log"
     meaning = f"{rule.means}{_xid_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    summary = f"{start(speaker)} reports: {meaning}{_excerpt(telling)}. " + (
-        f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
-    )
+    because = f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
+    summary = f"{_log_of(telling)} reports: {meaning}{_excerpt(telling)}. {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
 
 def _stacks_beside(view: JobView) -> str:
     """What the stacks add to a line of the log."""
     if view.given is Given.LOG or not view.parties:
-        return "No stack of a working thread was read."
+        return ""
     if len(view.parties) > 1:
         return "No stack that was read shows a rank that waits because of it."
     (one,) = view.parties
     if one.group == "fatal":
-        return f"The stack is the one of a thread that died in {where(one)}."
-    return f"The only working thread that was read is in {where(one)}."
+        return f"The thread died in {where(one)}."
+    return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 
 def _excerpt(line: Line) -> str:

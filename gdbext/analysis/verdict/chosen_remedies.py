@@ -10,6 +10,7 @@ from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import again
 from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.dump_tools import DUMP_TOOLS, PLACE
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.verdict import Remedy
@@ -28,7 +29,20 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
-    return (*again(view, best), *(Remedy(rule.action, rule.reason) for rule in fitting))[:MOST]
+    given = (Remedy(rule.action.replace(PLACE, _dump_of(view)), rule.reason) for rule in fitting)
+    return (*again(view, best), *given)[:MOST]
+
+
+def _dump_of(view: JobView) -> str:
+    """The command that prints all stacks where these came from."""
+    sources = [process.source for process in view.snapshot.processes]
+    return next(
+        tool.command
+        for tool in DUMP_TOOLS
+        if any(re.match(tool.sources, one) for one in sources)
+        or any(_goes_through(one, tool.functions) for one in view.parties)
+        or not tool.sources
+    )
 
 
 def _kind(view: JobView, party: Party) -> str:
@@ -74,6 +88,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if rule.through and not any(_goes_through(party, rule.through) for party in blamed):
         return False
     if rule.not_through and any(_goes_through(party, rule.not_through) for party in blamed):
+        return False
+    if rule.pasted_from and not any(re.match(rule.pasted_from, party.process.source) for party in blamed):
         return False
     return _release_fits(rule, view)
 

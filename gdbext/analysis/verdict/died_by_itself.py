@@ -28,7 +28,6 @@ _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, 
 _OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
 _DUMPED = regex(DUMPED)
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
-_FAULT = "The fault is in that code or in one of its callers."
 _ONLY_REPORTS = "That call only reports the crash; the call that failed is not on this stack."
 _UNCAUGHT, _THROWS = map(regex, (UNCAUGHT, THROWS))
 
@@ -76,8 +75,8 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}. "
-        + (_ONLY_REPORTS if all(map(reports_failure, calls_of(dead[0]))) else _FAULT),
+        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}."
+        + (f" {_ONLY_REPORTS}" if all(map(reports_failure, calls_of(dead[0]))) else ""),
         culprits=tuple(dead),
         evidence=evidence_of(dead, ()),
     )

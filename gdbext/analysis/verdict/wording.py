@@ -6,8 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
-from gdbext.knowledge.frames.system.code_owners import STANDARD_FILES, STANDARD_NAMES
+from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.knowledge.causes.lone_waits import DOES, OPEN
+from gdbext.knowledge.frames.system.code_owners import (
+    C_LIBRARY_FUNCTIONS,
+    LAMBDA_OWNER,
+    NAMELESS_PYTHON,
+    STANDARD_FILES,
+    STANDARD_NAMES,
+)
 from gdbext.model.codes import Given
+from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -17,12 +26,11 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 80
 _MOST_PLACES = 2
-_WAITS_FOR = {"gil": "waits for the GIL", "mutex": "waits for a lock"}
-"""Waits whose call does not always say what it waits for."""
-_HELD = {"gil": "the GIL", "mutex": "the lock"}
+_NAMES = FrameBook(rules=())
+_LOCKED = {"gil": "the GIL", "mutex": "the lock"}
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
-_STANDARD_FILE = regex(STANDARD_FILES)
+_STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
 
@@ -65,12 +73,22 @@ def place(frame: Optional[Frame]) -> str:
     """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
     if frame is None:
         return "an unknown place"
-    name = frame.function or "an unnamed function"
+    name = _NAMES.know(frame).name
+    if name is None:
+        return f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
+    owner = _LAMBDA_OWNER.search(name) if name.startswith(STANDARD_NAMES) else None
+    if owner is not None:  # the library's function that calls it
+        return owner["owner"]
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
         file = frame.file.rsplit("/", 1)[-1]
-        return f"{name} ({file}:{frame.line})" if frame.line else f"{name} ({file})"
-    return f"{name} ({frame.library})" if frame.library else name
+        where = f"{file}:{frame.line}" if frame.line else file
+        return where if name in NAMELESS_PYTHON else f"{name} ({where})"
+    return f"{name} ({_file(frame.library)})" if frame.library else name
+
+
+def _file(path: str) -> str:
+    return path.rsplit("\\", 1)[-1]
 
 
 def _without_arguments(name: str) -> str:
@@ -94,7 +112,8 @@ def where(party: Party) -> str:
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
     if inner is None and outer is None:
         calls = party.thread.calls if party.thread is not None else ()
-        return _library_alone(party) or (place(calls[0]) if calls else "a place that could not be read")
+        telling = _telling(party, calls[0]) if calls else None
+        return _library_alone(party) or (place(telling) if telling is not None else "a place that could not be read")
     if judged.rule in _SIGNALS:
         inner = party.frame((judged.frame or 0) + 1) or inner
     inner = _caller_of_report(party, inner) or inner
@@ -108,11 +127,25 @@ def where(party: Party) -> str:
         and judged.rule.startswith(("os-", "python-sleep", "python-thread", "python-select"))
         and judged.rule not in _LOCKS
     ):
-        return place(outer or inner)
-    if outer is None or outer is inner or (judged.engine_frame or 0) < (judged.frame or 0):
-        return place(inner)
-    name = inner.function or "an unnamed function"
+        inner, outer = outer or inner, None
+    telling = _telling(party, inner)
+    if outer is None or outer is telling or (judged.engine_frame or 0) < (judged.frame or 0):
+        return place(telling)
+    name = telling.function or "an unnamed function"
+    if telling.language == "python" or _NAMES.know(telling).name is None:
+        name = place(telling)
     return f"{name}, called from {place(outer)}"
+
+
+def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
+    """The frame itself, or the first one further out that is no wait of the C library and has a name, or a library."""
+    calls = party.thread.calls if party.thread is not None else ()
+    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
+    outwards = [
+        frame for frame in calls[first:] if not (_WAITS.match(frame.function or "") or _NAMES.know(frame).entry)
+    ]
+    named = (frame for frame in outwards if _NAMES.know(frame).name)
+    return next(named, None) or next((frame for frame in outwards if frame.library), inner)
 
 
 def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
@@ -147,29 +180,33 @@ def in_places(parties: Sequence[Party]) -> str:
 def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
     """The sentences about the one process that was read beside idle ones, where they are all that can be said.
     `last_words`: the line in which a process tells of its end."""
+    name, given = _alone_name(party), party.process.given
     if party.group != "fatal":
-        told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
-        if _one_thread_of_text(party):
-            told = "Only this thread was read; another thread or rank may hold what it waits for."
-        if party.kind in _WAITS_FOR:
-            told = f"Nothing that was read shows which thread holds {_HELD[party.kind]}{_how_many(party)}."
+        does = DOES.get(party.kind, "is in {where}").format(where=where(party))
         if idle:
             others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
             told = f"{others}. That does not show whether {who([party])} is stuck or at work."
-        return f"{start(who([party]))} {_WAITS_FOR.get(party.kind, 'is')} in {where(party)}. {told}"
-    state = f"died or is dying in {where(party)}: this is the stack of a crash, not of a hang"
+        elif party.kind in _LOCKED and len(party.process.threads) > 1:
+            told = f"Nothing that was read shows which thread holds {_LOCKED[party.kind]}."
+        elif given in (Given.TEXT, Given.CORE):
+            told = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            told = told.format(unread="is not in the text" if given is Given.TEXT else "was not read")
+        else:
+            told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
+        return f"{name} {does}. {told}"
+    state = f"died in {where(party)}"
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
-    reason = f"Its log says: {last_words}" if last_words else "The reason is in its log, next to the stack."
-    return f"{start(who([party]))} {state}. {reason}"
+    reason = f"Its log says: {last_words}" if last_words else "The stack does not show why; the log before it may."
+    return f"{name} {state}. {reason}"
 
 
-def _one_thread_of_text(party: Party) -> bool:
-    return party.process.given is Given.TEXT and len(party.process.threads) == 1
-
-
-def _how_many(party: Party) -> str:
-    return ": only one thread was read" if len(party.process.threads) == 1 else ""
+def _alone_name(party: Party) -> str:
+    """`Thread 12`, where the text has several threads of one process without a name."""
+    process = party.process
+    if process.given is Given.TEXT and party.id and process.label == ONLY and len(process.threads) > 1:
+        return f"Thread {party.id}"
+    return start(who([party]))
 
 
 def taken_in(party: Party) -> str:
@@ -178,7 +215,7 @@ def taken_in(party: Party) -> str:
     return place(engine) if engine is not None else where(party)
 
 
-_LOCKS = ("os-mutex", "os-once", "os-loader-lock")
+_LOCKS = ("os-once", "os-loader-lock")
 """Frame rules whose function says more than that the thread waits."""
 
 _SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
@@ -189,7 +226,7 @@ def _library_alone(party: Party) -> str:
     """The library whose frames without a name are all there is, the C library apart."""
     frames = party.thread.calls if party.thread is not None else ()
     nameless = {frame.library for frame in frames if frame.function is None and frame.library}
-    return f"an unnamed function ({nameless.pop()})" if len(nameless) == 1 else ""
+    return f"{nameless.pop()} (no symbols)" if len(nameless) == 1 else ""
 
 
 def operation(party: Party) -> str:

@@ -10,7 +10,8 @@ from gdbext.analysis.verdict.wording import named, operation, start, taken_in, v
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
-from gdbext.knowledge.causes.wait_kinds import LINKS
+from gdbext.knowledge.causes.wait_kinds import JOINS, LINKS
+from gdbext.model.job import ONLY
 from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
@@ -30,6 +31,7 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
     root = one.chain[-1].target if one.chain else one.roots[0]
     roles["root"] = root.label
+    roles["during"] = f", during the shutdown in {root.label}" if root.label not in roles["where"] else ", a shutdown"
     roles["gone"] = f"{root.label} has ended" if root.pid is not None else root.label
     roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""
@@ -51,6 +53,8 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "set": verb(told, "sets", "set"),
         "wait_c": verb(told, "waits", "wait"),
         "where": where(told[0]) if told else "a place that could not be read",
+        "ending": _ending(told[0]) if told else "",
+        "torn": "a communicator" if told and told[0].kind == "nccl-destroy-abort" else "a communicator or a context",
         "Culprit_is_in": f"{start(who(told[:1]))} is in {where(told[0])}." if told else "",
         "Culprits_and_absent": start(named(_away(one, culprits) or ["a member is missing"])),
         "sides": _sides([*culprits, *victims]),
@@ -62,6 +66,13 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         if one.weakest in ("named", "proven")
         else "If all of them belong to both communicators, each side waits for the other.",
     }
+
+
+def _ending(party: Party) -> str:
+    """What a shutdown waits for."""
+    if party.kind in ("mutex", "gil"):
+        return "for a lock" if party.kind == "mutex" else "for the GIL"
+    return "for a thread to end" if party.judged.rule in JOINS else "for a thread or process to end"
 
 
 def _behind(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[str, str]:
@@ -187,12 +198,13 @@ def _heading(turn: Sequence[Edge]) -> str:
     place = " and ".join(processes[:_MOST_SIDES])
     if any(edge.kind == "left" for edge in turn):
         return f"No thread of {place} is left that could wake another one"
+    of = "" if place == ONLY else f" of {place}"
     if len(threads) == 1:
         several = any(edge.source.kind == "unknown" for edge in turn)
-        return f"A thread of {place} waits for {'one that waits for it' if several else 'itself'}"
+        return f"A thread{of} waits for {'one that waits for it' if several else 'itself'}"
     count = {2: "Two"}.get(len(threads), f"{len(threads):,}")
     words = "wait for each other" if len(threads) == 2 else "wait for each other in a circle"
-    return f"{count} threads of {place} {words}"
+    return f"{count} threads{of} {words}"
 
 
 def _process(one: Node) -> str:
@@ -201,15 +213,15 @@ def _process(one: Node) -> str:
 
 def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
     count = len(_threads(turn))
+    first = turn[0].source.thread if turn else None
+    party = next((party for party in culprits if party.id == first), None)
+    place = f"{'it' if count == 1 else 'the first'} is in {taken_in(party)}" if party is not None else ""
     if one.weakest == "assumed":
-        nobody = "neither thread can" if count == 2 else "none of them can" if count > 2 else "the thread cannot"
-        return f"The owners are inferred from the stacks; if they are right, {nobody} proceed."
+        told = "The holder is" if count == 1 else "Who holds what is"
+        return " ".join(filter(None, [f"{start(place)}." if place else "", f"{told} inferred from the stacks."]))
     if not victims:
-        first = turn[0].source.thread if turn else None
-        party = next((party for party in culprits if party.id == first), None)
         nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
-        first_in = f"; {'it' if count == 1 else 'the first'} is in {taken_in(party)}" if party is not None else ""
-        return f"{nobody} proceed{first_in}."
+        return f"{nobody} proceed{'; ' if place else ''}{place}."
     blamed = _process(_threads(turn)[0])
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."

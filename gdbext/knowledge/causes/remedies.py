@@ -27,9 +27,89 @@ SELDOM = ("destructor-or-teardown",)
 
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *_ALLOCATES, *_FOR_THE_GPU)
+_OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
+_JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
+_OF_PEERS = (*_FOR_THE_GPU, *_ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
+_LOCK_FILE = (
+    "a lock file whose existence is the lock outlives a process that was killed; one of flock or fcntl ends with its "
+    "process, but not always on a network file system"
+)
+_MAY_RUN = ("python-code", "native-compute", "unknown")
+_CORE_FILE = "its core file (coredumpctl gdb, then `thread apply all bt full`)"
 APPLE = r"-\[|MTL|at::mps::"
-"""Functions of Apple's GPU stack, where neither gdb nor NCCL is at hand."""
+"""Functions of Apple's GPU stack, where NCCL is not at hand."""
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
+
+
+def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
+    return RemedyRule("other", action, reason, source, rules=(rule,), given=("text", "core", "log"))
+
+
+_OF_LOG_LINES = (
+    _of_line(
+        "heap-broken",
+        "Run it under AddressSanitizer or valgrind: the first invalid access that it reports is the fault",
+        "the heap was damaged before the call that noticed it",
+        "valgrind manual; AddressSanitizer",
+    ),
+    _of_line(
+        "ended-by-its-runtime",
+        "Read the exception's text, the what() of the next log line; in gdb `catch throw` stops where it is thrown",
+        "the stack of abort() begins behind the throw",
+        "std::terminate; gdb manual, catchpoints",
+    ),
+    _of_line(
+        "failed-assertion",
+        f"Read the condition in that line; for the values open {_CORE_FILE}",
+        "the condition names what the program did not expect",
+        "assert(3)",
+    ),
+    _of_line(
+        "no-device-context",
+        "Call cudaSetDevice in that thread before it uses the GPU (or cuCtxSetCurrent)",
+        "a new thread has no current context until a call of the runtime sets one",
+        "CUDA driver API, context management",
+    ),
+    _of_line(
+        "programming-error",
+        "Read the exception in the last line of the traceback, and your own innermost line above it",
+        "the program raised it itself; nothing hangs",
+        "Python documentation, errors",
+    ),
+    *(
+        _of_line(
+            rule,
+            "Run once with num_workers=0: the error then comes in the main process, with its own traceback",
+            "the loader only reports that its worker ended",
+            "torch.utils.data documentation",
+        )
+        for rule in ("loader-worker-failed", "loader-worker-died")
+    ),
+    _of_line(
+        "no-memory-left",
+        "Look at which memory the line names: nvidia-smi for the GPU, free -m and the cgroup's memory.max for the host",
+        "a smaller batch or cache helps against the first, a higher limit against the second",
+        "kernel documentation, cgroup-v2",
+    ),
+    _of_line(
+        "not-made-for-this-host",
+        "Compare nvidia-smi (driver, GPU) with the build: python -m torch.utils.collect_env",
+        "the driver must be as new as the CUDA of the build, and the build must have code for this GPU",
+        "CUDA compatibility guide",
+    ),
+    _of_line(
+        "duplicate-gpu",
+        "Give each rank its own GPU: torch.cuda.set_device(local_rank), or CUDA_VISIBLE_DEVICES",
+        "NCCL refuses two ranks of one communicator on one GPU",
+        "NCCL user guide",
+    ),
+    _of_line(
+        "version-mismatch",
+        "Install the same NCCL for all ranks: python -c 'import torch; print(torch.cuda.nccl.version())' on each host",
+        "NCCL speaks no other release's protocol",
+        "NCCL user guide",
+    ),
+)
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -316,11 +396,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Find the thread or process that the shutdown waits for (gdbext stacks; in gdb: thread apply all bt), and tell "
-        "it to end first, by a stop flag or a last message in its queue; give the join a timeout",
-        "a shutdown that joins a thread waits as long as that thread waits for something itself",
+        "Find the thread that has not ended ({dump}), and tell it to stop before the join",
+        _JOINED,
         "std::thread, atexit(3), threading._shutdown",
-        kinds=("mutex", "condvar-idle", "io", "ipc-queue", "python-code"),
+        kinds=_OUTSIDE,
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find the thread or process that the shutdown waits for (gdbext stacks), and tell it to stop before the join",
+        _JOINED,
+        "std::thread, atexit(3), threading._shutdown",
+        kinds=_OUTSIDE,
+        given=("live", "core"),
     ),
     RemedyRule(
         "destructor-or-teardown",
@@ -373,8 +461,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the driver's error: dmesg -T | grep -iE 'xid|nvrm|amdgpu' on that host; for an illegal access run the "
-        "program again under compute-sanitizer: gdbext run --sanitizer -- COMMAND",
+        "Read the driver's error (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an NVIDIA GPU run "
+        "gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         reported=(),
@@ -465,11 +553,29 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Find who has the lock file: `gdbext locks` on this host, `lsof PATH` or `fuser -v PATH`; where nobody has it, "
-        "remove it and start again",
-        "a lock that is a file, as torch's while it builds an extension, outlives a process that was killed; one of "
-        "flock or fcntl ends with its process, but not always on a network file system",
+        "Look for a lock file that no process has open, and remove it: find ~/.cache/torch_extensions -name lock -exec "
+        "fuser -v {} +",
+        "torch's lock while it builds an extension outlives a process that was killed",
+        "torch/utils/file_baton.py, cpp_extension.py",
+        through=r"(?:_jit_compile|load_inline|.*file_baton)",
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Find who has the file open: fuser -v FILE, with the path that the program locks; remove the file only where "
+        "nobody has",
+        _LOCK_FILE,
+        "flock(2), fcntl(2)",
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Find who has the lock file: `gdbext locks` on this host; where nobody has it, remove it and start again",
+        _LOCK_FILE,
         "torch/utils/file_baton.py; flock(2), fcntl(2)",
+        given=("live", "core"),
         rules=(*FILE_LOCKS, "waits-for-lock-file"),
     ),
     RemedyRule(
@@ -480,8 +586,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
-        "Check the link that the log line names (ibstat, ibv_rc_pingpong, ping with the full packet size) and the "
-        "peer's log, then restart the job",
+        "Check the ports and the cable on both ends (ibstat, perfquery, ibv_rc_pingpong PEER) and read the peer's log; "
+        "then restart the job",
         "NCCL does not repeat a failed transfer: every member of the communicator stays blocked",
         "NCCL user guide, troubleshooting",
     ),
@@ -512,12 +618,12 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the ranks wait for work, or are working",
         "vllm-project/vllm#16226",
     ),
+    *_OF_LOG_LINES,
     RemedyRule(
         "other",
-        "Read the message of the failed check, assertion or signal in the log just before the stack, then the code of "
-        "the function that the answer names; a stack of few frames needs `thread apply all bt` in gdb",
-        "the message gives the condition that failed, often with its values; the stack only shows where",
-        "abort(3)",
+        f"Read the lines of the log just before this stack; for all threads and values open {_CORE_FILE}",
+        "the log has the condition that failed or the signal; the stack only shows where",
+        "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),
         given=("text", "core", "log"),
     ),
@@ -537,10 +643,27 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Read the exception in the last line of the traceback; if it reports another process, read that one's log",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:traceback",
+    ),
+    RemedyRule(
+        "unknown",
+        f"Read the lines of the log just before this stack; for all threads and values open {_CORE_FILE}",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205; coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        given=("text", "core"),
+    ),
+    RemedyRule(
+        "unknown",
         "Read the log of the process up to the crash (signal, error text), and keep a core file (ulimit -c unlimited)",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
+        given=("live", "log"),
     ),
     RemedyRule(
         "unknown",
@@ -553,30 +676,36 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Add the stack of the main thread of every rank: gdb -p PID -batch -ex 'thread apply all bt' > rank0.txt; then "
-        "gdbext diagnose rank*.txt",
-        "helper threads look the same in a hung job and in a healthy one",
+        "Dump all threads, the main thread too: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "background threads look the same in a hung job and in a healthy one",
         "NVIDIA/nccl#1730",
         helpers=True,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads of each process (macOS): lldb -p PID --batch -o 'thread backtrace all' > rank0.txt; then "
-        "gdbext diagnose rank*.txt",
-        "another thread may hold what this one waits for",
-        "lldb manual",
-        through=APPLE,
+        "Dump every process of the job at the same time: {dump} > rank0.txt; then gdbext diagnose rank*.txt",
+        "of several ranks one usually differs: that is the suspect",
+        "NVIDIA/nccl#719",
+        kinds=(*_OF_PEERS, "nccl-destroy-abort"),
         alone=True,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads of each process: gdb -p PID -batch -ex 'thread apply all bt' > rank0.txt (or py-spy dump "
-        "--native); then gdbext diagnose rank*.txt",
-        "another thread may hold what this one waits for; of several ranks one usually differs: that is the suspect",
+        "Dump all threads twice, 30 s apart: {dump} > dump.txt; equal frames in both mean that it is stuck",
+        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
+        "NVIDIA/nccl#1730",
+        kinds=_MAY_RUN,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump all threads of the process: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "another thread may hold what this one waits for",
         "NVIDIA/nccl#719",
-        not_through=APPLE,
+        kinds=("gil", "mutex", "condvar-idle", "io", "sigbus", "cuda-error-throw"),
         alone=True,
         given=("text",),
     ),
@@ -597,8 +726,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Take a second dump of the same processes half a minute later, save both (gdbext diagnose --save 1.json DUMP1) "
-        "and compare them: gdbext diff 1.json 2.json",
+        "Dump the same processes again 30 s later ({dump}) and compare: threads with the same frames in both dumps are "
+        "stuck",
         "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
@@ -606,9 +735,28 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Read the kernel's log from the first line of the GPU's driver on: journalctl -k | grep -iE "
+        "'amdgpu|nvrm|xid|i915|xe '",
+        "the first error names what failed; what follows are its effects",
+        "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
+        rules=("queue-eviction", "driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log from before that line for the first error; of a job with several ranks diagnose all logs "
+        "together: gdbext diagnose FOLDER",
+        "the first error is the cause; a rank whose log ends early is the suspect",
+        "NVIDIA/nccl#928; pytorch/pytorch#20630",
+        alone=True,
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
         "Diagnose the logs of all ranks and hosts together, starting before the first error: gdbext diagnose FOLDER",
         "the suspect is the rank whose log ends early, or has no timeout where all others have one",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
+        alone=False,
         given=("log",),
     ),
     RemedyRule(

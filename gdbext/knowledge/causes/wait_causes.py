@@ -170,8 +170,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "gil-kept",
         "gil-deadlock",
-        "{Victims} {wait} for the GIL in {what_where}. No thread that was read holds the GIL or runs Python code, so "
-        "the thread that holds it is not in this sample. One sample cannot tell a deadlock from a long call.",
+        "{Victims} {wait} for the GIL in {what_where}. No thread that was read holds it or runs Python code. One "
+        "sample cannot tell a deadlock from a long call.",
         "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
         via=("kept",),
         ends=("thread",),
@@ -243,7 +243,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lock-left",
         "other",
-        "{Culprits} {wait_c} in {where} for a lock that is a file, and {gone}: it was left behind, or its owner is in "
+        "{Culprits} {wait_c} in {where} for a lock file, and {gone}: it was left behind, or its owner is in "
         "another container or on another host. {Victims_wait}",
         "torch/utils/file_baton.py",
         via=("left behind",),
@@ -327,8 +327,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "leader",
         "missing-rank",
-        "{Victims} {wait} in {what_where} until the first rank has finished work that it does alone. It is "
-        "late or slow (data preparation longer than the timeout is usual), not blocked by these ranks.",
+        "{Victims} {wait} in {what_where} until the first rank, usually rank 0, has finished work that it does alone, "
+        "often data preparation that takes longer than the timeout.",
         "NVIDIA/nccl#865",
         via=("leader first",),
         most="low",
@@ -365,8 +365,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {are} tearing down a communicator or a context ({where}) and {have} not returned. The call waits "
-        "for work or a thread that has not ended, or the driver has already shut down.",
+        "{Culprits} {are} tearing down {torn} in {where} and {have} not returned. The call waits for work or a thread "
+        "that has not ended, or the driver has already shut down.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",
@@ -374,8 +374,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "ending",
         "destructor-or-teardown",
-        "{Culprits} {wait_c} in {where}. {root} shuts something down and waits for a thread or process that has not "
-        "ended; one sample cannot show whether it will.",
+        "{Culprits} {wait_c} {ending} in {where}{during}. One sample cannot show whether that wait ends.",
         "std::thread, atexit(3), threading._shutdown",
         ends=("object",),
         most="low",
@@ -384,8 +383,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lock-file",
         "other",
-        "{Culprits} {wait_c} in {where} for a lock that is a file: another process has it, or one that ended left it "
-        "behind. One sample cannot show which.",
+        "{Culprits} {wait_c} in {where} for a lock file: another process has it, or one that ended left it behind.",
         "flock(2); torch/utils/file_baton.py",
         via=("file lock",),
         ends=("file",),
@@ -408,8 +406,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "launches",
         "launch-serialisation",
-        "{Culprits} {are} stuck in a kernel launch ({where}). Launches are blocking, or the launch queue is full: the "
-        "launch of a collective can then wait for a peer that waits for this rank.",
+        "{Culprits} {are} stuck in a kernel launch, {where}: launches are blocking (CUDA_LAUNCH_BLOCKING=1), or the "
+        "launch queue is full. The launch of a collective can then wait for a peer that waits for this rank.",
         "NVIDIA/nccl#750",
         via=("blocked launch",),
         ends=("device",),

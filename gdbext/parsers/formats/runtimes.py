@@ -149,7 +149,12 @@ ROWS: Tuple[Row, ...] = (
         r" line=(?P<line>\d{1,9}))? \(",
         native,
     ),
-    row("java", "\tat ", r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})\((?P<where>[^()]{0,200})\)$", _java_frame),
+    row(
+        "java",
+        "\tat ",
+        r"\s{1,8}at (?P<name>[\w.$<>/@-]{3,400})(?:\([\w$/;\[]{0,200}\)[\w$/;\[]{1,200})?\((?P<where>[^()]{0,200})\)$",
+        _java_frame,
+    ),
     row(
         "java",
         " at ",

@@ -121,3 +121,9 @@ STANDARD_FILES = (
 
 STANDARD_NAMES = ("std::", "__gnu_cxx::")
 """How functions of the C++ standard library begin."""
+
+LAMBDA_OWNER = r"[<, ](?P<owner>[A-Za-z_]\w*(?:::~?\w+)+)\([^()]*\)(?: const)?::(?:<lambda|\{lambda|\$_\d)"
+"""Searched in names of the C++ standard library: whose lambda is among the template's arguments calls it."""
+
+NAMELESS_PYTHON = ("<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+"""How Python calls code without a name: its line says more."""

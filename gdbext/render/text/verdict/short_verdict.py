@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.command_typed import FULL
 from gdbext.model.host import HostLook
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import ONLY, RankSnapshot
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, Verdict
@@ -40,20 +40,34 @@ def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[
     verdict = diagnosis.verdict
     do = clean(verdict.remedies[0].action, style) if verdict.remedies else ""
     return [
-        _whom(diagnosis, style),
+        *(() if _says_nothing_new(diagnosis) else (_whom(diagnosis, style),)),
         Line("or", (_rival(diagnosis, style),)),
-        Line("chain", steps=tuple(chain_steps(verdict.chain, style)), most=_WIDE),
+        Line("chain", steps=() if _is_told(diagnosis) else tuple(chain_steps(verdict.chain, style)), most=_WIDE),
         Line("do", () if verdict.decided_by else (do,), most=_WIDE),
         _cost(diagnosis.snapshot.processes, style, origin),
         _next(diagnosis, style),
     ]
 
 
+def _says_nothing_new(diagnosis: Diagnosis) -> bool:
+    """Whether the text is of one process without a name: nobody else could be suspected or waiting."""
+    processes = diagnosis.snapshot.processes
+    return len(processes) == 1 and processes[0].label == ONLY and not diagnosis.verdict.absent
+
+
+def _is_told(diagnosis: Diagnosis) -> bool:
+    """Whether the chain leads from the one process of a text to what the verdict says that it waits for."""
+    processes = diagnosis.snapshot.processes
+    nodes = {node.id for edge in diagnosis.verdict.chain for node in (edge.source, edge.target) if node.thread}
+    return len(processes) == 1 and processes[0].given in (Given.TEXT, Given.LOG) and len(nodes) < _WIDE
+
+
 def _whom(diagnosis: Diagnosis, style: Style) -> Line:
     """Whom to suspect, who is held up by it, of whom nothing is said, who could not be read."""
     verdict, processes = diagnosis.verdict, diagnosis.snapshot.processes
     suspects = bool(verdict.culprits or verdict.absent)
-    title = "suspect" if suspects else "waiting" if verdict.victims else "note"
+    alike = len(verdict.culprits) == len(processes) > 1 and not (verdict.absent or verdict.victims)
+    title = "alike" if alike else "suspect" if suspects else "waiting" if verdict.victims else "note"
     unread = [one.index for one in processes if one.state != ReadState.OK]
     texts = []
     for width, details in ((style.width // 2, True), (style.width // 2, False), (16, False), (8, False), (0, False)):

@@ -1,0 +1,56 @@
+"""What one thread does, in words, and what its stack alone leaves open: by label of labels.WAIT_KINDS."""
+
+from typing import Mapping
+
+_FOR_THE_GPU = "waits for the GPU in {where}"
+
+DOES: Mapping[str, str] = {
+    "pinned-host-alloc": "allocates or frees page-locked memory in {where}, which waits for the GPU",
+    "device-alloc": "allocates GPU memory in {where}, which may wait for the GPU",
+    "device-free": "frees GPU memory in {where}, which waits for the GPU",
+    "module-load": "creates a GPU context or loads GPU code in {where}",
+    "kernel-launch": "launches GPU work in {where}",
+    "stream-sync": _FOR_THE_GPU,
+    "event-sync": _FOR_THE_GPU,
+    "device-sync": _FOR_THE_GPU,
+    "memcpy-sync": "copies memory in {where}, which waits for the GPU",
+    "nccl-init": "sets up a communicator in {where}",
+    "gloo": "waits for a Gloo peer in {where}",
+    "store-wait": "waits at the rendezvous store in {where}",
+    "ipc-queue": "waits for a message from another process in {where}",
+    "gil": "waits for the GIL in {where}",
+    "mutex": "waits for a lock in {where}",
+    "condvar-idle": "waits in {where} for another thread or a timer",
+    "io": "waits for a file, pipe or socket in {where}",
+}
+"""Kinds without a row: `is in {where}`."""
+
+_OF_THE_GPU = "What keeps the GPU busy {unread}; often it is a collective that waits for another rank."
+_OF_THE_DRIVER = "Why it does not return {unread}: the GPU may be busy, or another thread may hold the driver's lock."
+_OF_PEERS = "Which peer it waits for {unread}."
+
+OPEN: Mapping[str, str] = {
+    "pinned-host-alloc": _OF_THE_GPU,
+    "device-alloc": _OF_THE_DRIVER,
+    "device-free": _OF_THE_GPU,
+    "cublas": _OF_THE_DRIVER,
+    "module-load": _OF_THE_DRIVER,
+    "kernel-launch": "Why it blocks {unread}: a full launch queue, CUDA_LAUNCH_BLOCKING=1, or a kernel that must be "
+    "loaded first.",
+    "stream-sync": _OF_THE_GPU,
+    "event-sync": _OF_THE_GPU,
+    "device-sync": _OF_THE_GPU,
+    "memcpy-sync": _OF_THE_GPU,
+    "nccl-init": "Which rank has not joined {unread}.",
+    "nccl-group-launch": "Which rank has not arrived there {unread}.",
+    "nccl-destroy-abort": "Which rank or kernel it waits for {unread}.",
+    "mpi": _OF_PEERS,
+    "gloo": _OF_PEERS,
+    "store-wait": "Which rank has not joined {unread}.",
+    "ipc-queue": "The process that should send it {unread}.",
+    "gil": "The thread that holds the GIL {unread}.",
+    "mutex": "The thread that holds the lock {unread}.",
+    "condvar-idle": "The thread that should wake it {unread}.",
+    "io": "What is at the other end {unread}.",
+}
+"""Kinds without a row: one look cannot show whether it makes progress."""

@@ -1,0 +1,38 @@
+"""How to print the stacks of all threads of a process, by what the text that was pasted came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+PLACE = "{dump}"
+"""Stands for the command in the advice of knowledge/causes/remedies.py."""
+
+
+@dataclass(frozen=True)
+class DumpTool:
+    """`sources` and `functions` are regular expressions, matched from the start: one of the two must match."""
+
+    command: str
+    sources: str  # RankSnapshot.source
+    functions: str = r"(?!)"  # of a frame
+
+
+DUMP_TOOLS: Tuple[DumpTool, ...] = (
+    DumpTool("jstack -l PID", r"text:java"),
+    DumpTool("dotnet-stack report -p PID", r"text:clr"),
+    DumpTool("curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'", r"text:go$"),
+    DumpTool(
+        "lldb -p PID --batch -o 'thread backtrace all'",
+        r"text:(?:macos|sample|spindump)",
+        r"-\[|MTL|at::mps::|__psynch_|__ulock_|mach_msg",
+    ),
+    DumpTool(
+        "cdb -p PID -c '~*k;qd'",
+        r"text:(?:windbg|visual-studio)",
+        r"(?:ntdll!)?(?:Zw|Nt|Rtl)[A-Z]\w+|KERNELBASE|KernelBase",
+    ),
+    DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)"),
+    DumpTool("gdb -p PID -batch -ex 'thread apply all bt'", ""),
+)
+"""The first row that fits; the last one fits everything."""
