@@ -1,4 +1,4 @@
-"""How to print the stacks of all threads of a process, by what the text that was pasted came from."""
+"""What stands for a name in advice, and how to print all stacks of a process, by the tool that printed the text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Tuple
 
 PLACE = "{dump}"
 """Stands for the command in the advice of knowledge/causes/remedies.py."""
+
+LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:lock|lck))\b"
+"""Stands there for the file, where a line names it."""
 
 
 @dataclass(frozen=True)

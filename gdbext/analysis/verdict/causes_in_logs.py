@@ -10,6 +10,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
 from gdbext.analysis.verdict.wording import named, start, where, who
+from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
@@ -139,7 +140,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
-    meaning = f"{rule.means}{_xid_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
+    meaning = f"{rule.means}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
@@ -154,6 +155,8 @@ def _stacks_beside(view: JobView) -> str:
     if len(view.parties) > 1:
         return "No stack that was read shows a rank that waits because of it."
     (one,) = view.parties
+    if one.thread is None or not any(frame.function for frame in one.thread.calls):
+        return ""
     if one.group == "fatal":
         return f"The thread died in {where(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
@@ -192,12 +195,15 @@ def _ranks_in(line: Line) -> Tuple[int, ...]:
     return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
 
 
-def _xid_in(line: Line) -> str:
-    """`: 79, the GPU has fallen off the bus`."""
+def _number_in(line: Line) -> str:
+    """`: 79, the GPU has fallen off the bus`: the number that the line names, with its meaning."""
     match = re.search(line.rule.pattern, line.text)
-    number = match.groupdict().get("xid") if match else None
-    row = XIDS.get(int(number)) if number else None
-    return f": {number}{f', {row.meaning}' if row else ''}" if number else ""
+    groups = match.groupdict() if match else {}
+    if groups.get("xid"):
+        row = XIDS.get(int(groups["xid"]))
+        return f": {groups['xid']}{f', {row.meaning}' if row else ''}"
+    meaning = COMPLETIONS.get(int(groups.get("completion") or 0))
+    return f" with {meaning}" if meaning else ""
 
 
 def _of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:

@@ -15,6 +15,7 @@ from gdbext.knowledge.frames.system.code_owners import (
     STANDARD_FILES,
     STANDARD_NAMES,
 )
+from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame
@@ -32,6 +33,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
+_LEFT_BY_SIGNAL = regex(SIGNAL)
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
 
 
@@ -41,11 +43,15 @@ def who(parties: Sequence[Party]) -> str:
         owners: Dict[str, List[str]] = {}
         for party in parties:
             owners.setdefault(party.process.label, []).append(str(party.id))
-        return named([f"{_threads(ids)} {named(ids)} of {process}" for process, ids in owners.items()])
+        return named([f"{_threads(ids)} {named(ids)}{_of(process)}" for process, ids in owners.items()])
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
     return named([party.process.label for party in parties])
+
+
+def _of(process: str) -> str:
+    return "" if process == ONLY else f" of {process}"
 
 
 def _threads(ids: Sequence[str]) -> str:
@@ -81,7 +87,8 @@ def place(frame: Optional[Frame]) -> str:
         return owner["owner"]
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
-        file = frame.file.rsplit("/", 1)[-1]
+        folder, _, file = frame.file.rpartition("/")
+        file = f"{folder.rpartition('/')[2]}/{file}".lstrip("/") if file == "__init__.py" else file
         where = f"{file}:{frame.line}" if frame.line else file
         return where if name in NAMELESS_PYTHON else f"{name} ({where})"
     return f"{name} ({_file(frame.library)})" if frame.library else name
@@ -129,7 +136,7 @@ def where(party: Party) -> str:
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
-    if outer is None or outer is telling or (judged.engine_frame or 0) < (judged.frame or 0):
+    if telling is None or outer is None or outer is telling or (judged.engine_frame or 0) < (judged.frame or 0):
         return place(telling)
     name = telling.function or "an unnamed function"
     if telling.language == "python" or _NAMES.know(telling).name is None:
@@ -146,6 +153,11 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     ]
     named = (frame for frame in outwards if _NAMES.know(frame).name)
     return next(named, None) or next((frame for frame in outwards if frame.library), inner)
+
+
+def _says_nothing(frame: Frame) -> bool:
+    name = frame.function or ""
+    return bool(_WAITS.match(name) or _LEFT_BY_SIGNAL.match(name)) or _NAMES.know(frame).entry
 
 
 def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:

@@ -10,7 +10,8 @@ from gdbext.analysis.verdict.wording import named, operation, start, taken_in, v
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
-from gdbext.knowledge.causes.wait_kinds import JOINS, LINKS
+from gdbext.knowledge.causes.wait_kinds import LINKS
+from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.model.job import ONLY
 from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
@@ -201,7 +202,9 @@ def _heading(turn: Sequence[Edge]) -> str:
     of = "" if place == ONLY else f" of {place}"
     if len(threads) == 1:
         several = any(edge.source.kind == "unknown" for edge in turn)
-        return f"A thread{of} waits for {'one that waits for it' if several else 'itself'}"
+        return (
+            f"A thread{of} waits for one that waits for it" if several else f"Self-deadlock{of.replace('of', 'in', 1)}"
+        )
     count = {2: "Two"}.get(len(threads), f"{len(threads):,}")
     words = "wait for each other" if len(threads) == 2 else "wait for each other in a circle"
     return f"{count} threads{of} {words}"

@@ -226,8 +226,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at the stack and the log of the rank that the others wait for, usually rank 0; if it is alive and works "
-        "alone there, set the process group's timeout above the time that this takes",
+        "Read the log and the stack of the rank that the others wait for, usually rank 0; if it is still working there, "
+        "raise the process group's timeout",
         "often the others wait by design until rank 0 has prepared the data",
         "NVIDIA/nccl#865",
         kinds=("store-wait", "nccl-group-launch", "gloo"),
@@ -364,6 +364,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Read the report below that line: it names the threads and their locks; take these locks in the same order",
+        "the detector knows who holds what",
+        "OpenJDK vframe.cpp; ThreadSanitizer; Linux lockdep",
+        rules=("circle-found-by-its-runtime", "opposite-orders-seen", "locked-twice", "rows-in-a-circle"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Take locks in the same order everywhere, and none twice in one thread",
         "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
         "pthread_mutex_lock(3)",
@@ -379,8 +387,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Do not take the lock again in a call, callback or signal handler that runs while the thread holds it: release "
-        "it first, or use a recursive mutex. A signal handler must not allocate memory either",
+        "Release the lock before the call, callback or signal handler that takes it again; a signal handler must not "
+        "allocate memory either",
         "a lock that is not recursive blocks its own owner; the allocator has such locks",
         "pthread_mutex_lock(3); signal-safety(7)",
         itself=True,
@@ -396,10 +404,18 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
+        "Find the thread that holds the lock: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "a shutdown that needs a lock waits as long as another thread keeps it",
+        "pthread_mutex_lock(3), atexit(3)",
+        kinds=("mutex",),
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
         "Find the thread that has not ended ({dump}), and tell it to stop before the join",
         _JOINED,
         "std::thread, atexit(3), threading._shutdown",
-        kinds=_OUTSIDE,
+        kinds=_OUTSIDE[1:],
         given=("text",),
     ),
     RemedyRule(
@@ -458,6 +474,22 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the kernel also sends SIGBUS for access to a page that the hardware reported as broken",
         "sigaction(2), BUS_MCEERR_AR",
         said="shm-room",
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Run it under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- COMMAND",
+        "the call that reports an illegal access is usually not the one that made it",
+        _SANITIZER,
+        rules=("illegal-access",),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Read the kernel's log for the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
+        "the first error names what failed; a reset is its effect",
+        "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
+        rules=("gpu-reset", "gpu-page-fault", "queue-aborted", "gpu-does-not-go-on", "gpu-lost", "gsp-silent"),
+        reported=(),
     ),
     RemedyRule(
         "gpu-fault",
@@ -563,8 +595,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Find who has the file open: fuser -v FILE, with the path that the program locks; remove the file only where "
-        "nobody has",
+        "Run fuser -v {lock}: if nobody has it open, remove it",
         _LOCK_FILE,
         "flock(2), fcntl(2)",
         rules=(*FILE_LOCKS, "waits-for-lock-file"),
@@ -580,9 +611,24 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "fork-after-cuda",
-        "Start workers with spawn or forkserver, before CUDA is first used",
+        "Start workers with spawn before CUDA is first used: multiprocessing.set_start_method('spawn') (vLLM: "
+        "VLLM_WORKER_MULTIPROC_METHOD=spawn)",
         "a forked child has its parent's locks, but not the threads that would release them",
         "torch.multiprocessing notes",
+    ),
+    RemedyRule(
+        "network-transport",
+        "Look at the devices of this host (ibv_devinfo) and leave out the one that fails: NCCL_IB_HCA=^DEVICE",
+        "NCCL uses every device that it finds, unless it is told otherwise",
+        "NCCL user guide, NCCL_IB_HCA",
+        rules=("network-device",),
+    ),
+    RemedyRule(
+        "network-transport",
+        "List the interfaces of each host (ip -br addr) and set NCCL_SOCKET_IFNAME to one that all of them share",
+        "a wrong interface has no route to the peers",
+        "NCCL user guide, NCCL_SOCKET_IFNAME",
+        rules=("no-interface", "unreachable"),
     ),
     RemedyRule(
         "network-transport",

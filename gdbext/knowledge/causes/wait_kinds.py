@@ -74,9 +74,6 @@ LINKS = {
 }
 """Kinds of edges besides the labels of waits."""
 
-JOINS = ("os-join", "python-join")
-"""Frame rules of threads that wait for the end of another one."""
-
 PLAIN_NAME = r"_*(?:GI_)?_*(?:libc_)?(?P<name>[a-z]\w*)$"
 """How the C library spells the functions that programs call: `__GI___libc_read` is `read`."""
 

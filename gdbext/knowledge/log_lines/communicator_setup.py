@@ -140,7 +140,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _network(
         "infiniband",
-        r"NET/IBP? ?: ?(?:Got completion|Got async (?:fatal )?event)|async fatal event"
+        r"NET/IBP? ?: ?(?:Got completion(?:.{0,100}? (?:status=|error )(?P<completion>\d{1,2})\b)?"
+        r"|Got async (?:fatal )?event)|async fatal event"
         r"|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
         r"|[Tt]ransport retry count(?:er)? exceeded|UCX +ERROR .{0,120}remote access error|ROCE CQE error occurred"
         r"|Failed to modify QP to RT[RS]\b|mlx5_core .{0,80}device's health compromised"

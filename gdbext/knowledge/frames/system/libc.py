@@ -7,7 +7,7 @@ from gdbext.knowledge.row_kinds import FrameRule
 _GLIBC = "glibc sources"
 
 # The frame a signal leaves. killpg and __sigaction are its nearest names in stripped C libraries (Megatron-LM#516).
-_SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
+SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
 
 JOINS = ("os-join", "python-join")
 """Rules of waits for the end of a thread: whoever serves others waits for none."""
@@ -22,7 +22,7 @@ RULES = (
     FrameRule(
         "signal-shared-memory",
         "sigbus",
-        _SIGNAL,
+        SIGNAL,
         "NCCL 2.12-2.18 extends /dev/shm files and writes to them: SIGBUS when it is full",
         rank=FATAL + 1,
         under=r"(ncclShm\w*|shm(Open|Map|Setup|Allocate)\w*|\w*(::)?\w*SharedMemory\w*|at::\w*MapAllocator)",
@@ -30,13 +30,13 @@ RULES = (
     FrameRule(
         "signal-in-nccl",
         "sigbus",
-        _SIGNAL,
+        SIGNAL,
         "where NCCL has no symbols: the memory that it clears or copies to itself is shared memory",
         rank=FATAL + 1,
         under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
         caller=r"lib(nccl|rccl)",
     ),
-    FrameRule("os-signal", "exited-or-crashed", _SIGNAL, _GLIBC, rank=FATAL),
+    FrameRule("os-signal", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL),
     FrameRule(
         "os-abort",
         "exited-or-crashed",

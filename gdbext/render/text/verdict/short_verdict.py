@@ -56,18 +56,19 @@ def _says_nothing_new(diagnosis: Diagnosis) -> bool:
 
 
 def _is_told(diagnosis: Diagnosis) -> bool:
-    """Whether the chain leads from the one process of a text to what the verdict says that it waits for."""
+    """Whether the text is of one process: the verdict says what it waits for, and -v has the chain."""
     processes = diagnosis.snapshot.processes
-    nodes = {node.id for edge in diagnosis.verdict.chain for node in (edge.source, edge.target) if node.thread}
-    return len(processes) == 1 and processes[0].given in (Given.TEXT, Given.LOG) and len(nodes) < _WIDE
+    return len(processes) == 1 and processes[0].given in (Given.TEXT, Given.LOG)
 
 
 def _whom(diagnosis: Diagnosis, style: Style) -> Line:
     """Whom to suspect, who is held up by it, of whom nothing is said, who could not be read."""
     verdict, processes = diagnosis.verdict, diagnosis.snapshot.processes
     suspects = bool(verdict.culprits or verdict.absent)
-    alike = len(verdict.culprits) == len(processes) > 1 and not (verdict.absent or verdict.victims)
-    title = "alike" if alike else "suspect" if suspects else "waiting" if verdict.victims else "note"
+    title = "suspect" if suspects else "waiting" if verdict.victims else "note"
+    if len(verdict.culprits) == len(processes) > 1 and len({one.wait.kind for one in diagnosis.processes}) == 1:
+        told = f"{who(processes, verdict.culprits, style)} are in the same call: none stands out"
+        return Line("note", (told, "all are in the same call: none stands out"))
     unread = [one.index for one in processes if one.state != ReadState.OK]
     texts = []
     for width, details in ((style.width // 2, True), (style.width // 2, False), (16, False), (8, False), (0, False)):
