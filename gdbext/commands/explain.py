@@ -12,7 +12,7 @@ from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
-from gdbext.knowledge.dump_tools import DUMP_TOOLS, LOCK_FILE, PLACE
+from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, LOCK_FILE, PLACE
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
@@ -143,7 +143,7 @@ def _advice(rule: RemedyRule, cause: str = "") -> str:
     is a condition already."""
     conditions = [f"the cause is {cause}"] if cause else _of_kinds(rule)
     conditions += _conditions(rule)
-    action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE")
+    action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE").replace(ERROR, "NAME")
     if not conditions:
         return action
     start = action if action[1:2].isupper() else action[:1].lower() + action[1:]

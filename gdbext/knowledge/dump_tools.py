@@ -11,6 +11,9 @@ PLACE = "{dump}"
 LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:lock|lck))\b"
 """Stands there for the file, where a line names it."""
 
+ERROR, ERROR_NAMES = "{error}", r"\((?P<error>[A-Za-z]\w+), \d+\)"
+"""Stands there for the error that the verdict names."""
+
 
 @dataclass(frozen=True)
 class DumpTool:

@@ -121,7 +121,7 @@ def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Part
     elif _at_the_end(failure):
         summary += " CUDA was already shut down: the call came from a destructor or an exit handler."
     elif error is not None:
-        summary += f" The call itself failed; `gdbext error {error.name}` has the usual causes."
+        summary += " The call itself failed."
     if victims:
         summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for work that can no longer complete."
     return summary

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
@@ -155,7 +156,7 @@ def _stacks_beside(view: JobView) -> str:
     if len(view.parties) > 1:
         return "No stack that was read shows a rank that waits because of it."
     (one,) = view.parties
-    if one.thread is None or not any(frame.function for frame in one.thread.calls):
+    if one.thread is None or all(reports_failure(frame.function) for frame in one.thread.calls if frame.function):
         return ""
     if one.group == "fatal":
         return f"The thread died in {where(one)}."

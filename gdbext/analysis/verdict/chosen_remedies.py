@@ -10,7 +10,7 @@ from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import again
 from gdbext.knowledge.causes.remedies import REMEDIES
-from gdbext.knowledge.dump_tools import DUMP_TOOLS, LOCK_FILE, LOCK_NAMES, PLACE
+from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.verdict import Remedy
@@ -29,11 +29,13 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
-    return (*again(view, best), *(Remedy(_filled_in(rule.action, view), rule.reason) for rule in fitting))[:MOST]
+    return (*again(view, best), *(Remedy(_filled_in(rule.action, view, best), rule.reason) for rule in fitting))[:MOST]
 
 
-def _filled_in(action: str, view: JobView) -> str:
-    """With the command and the file that this text calls for."""
+def _filled_in(action: str, view: JobView, best: Candidate) -> str:
+    """With the command, the file and the error that this look calls for."""
+    error = re.search(ERROR_NAMES, best.summary)
+    action = action.replace(ERROR, error["error"] if error else "NAME")
     if LOCK_FILE in action:
         found = next(filter(None, (re.search(LOCK_NAMES, line.text) for line in lines(view))), None)
         action = action.replace(LOCK_FILE, found["path"] if found else "FILE")

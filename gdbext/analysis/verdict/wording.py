@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 80
 _MOST_PLACES = 2
 _NAMES = FrameBook(rules=())
-_LOCKED = {"gil": "the GIL", "mutex": "the lock"}
+_LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
@@ -148,9 +148,7 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """The frame itself, or the first one further out that is no wait of the C library and has a name, or a library."""
     calls = party.thread.calls if party.thread is not None else ()
     first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
-    outwards = [
-        frame for frame in calls[first:] if not (_WAITS.match(frame.function or "") or _NAMES.know(frame).entry)
-    ]
+    outwards = [frame for frame in calls[first:] if not _says_nothing(frame)]
     named = (frame for frame in outwards if _NAMES.know(frame).name)
     return next(named, None) or next((frame for frame in outwards if frame.library), inner)
 
@@ -184,9 +182,15 @@ def in_places(parties: Sequence[Party]) -> str:
     for party in parties:
         places.setdefault(where(party), []).append(party)
     shown = list(places.items())[:_MOST_PLACES]
-    told = " and ".join(f"{who(some)} {verb(some, 'is', 'are')} in {place}" for place, some in shown)
+    told = " and ".join(f"{who(some)} {is_in(some)} {place}" for place, some in shown)
     more = len(parties) - sum(len(some) for _, some in shown)
     return f"{told}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else told
+
+
+def is_in(parties: Sequence[Party]) -> str:
+    """`are in`; of waits for a lock that too, because their place is who asked for it."""
+    held = _LOCKED.get(parties[0].kind) if len({party.kind for party in parties}) == 1 else None
+    return f"{verb(parties, 'waits', 'wait')} for {held} in" if held else verb(parties, "is in", "are in")
 
 
 def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
@@ -195,11 +199,13 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
     name, given = _alone_name(party), party.process.given
     if party.group != "fatal":
         does = DOES.get(party.kind, "is in {where}").format(where=where(party))
+        if party.kind == "mutex" and party.thread is not None and all(map(_says_nothing, party.thread.calls)):
+            does = "waits for a lock; who asked for it is not on its stack"
         if idle:
             others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
             told = f"{others}. That does not show whether {who([party])} is stuck or at work."
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
-            told = f"Nothing that was read shows which thread holds {_LOCKED[party.kind]}."
+            told = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
             told = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
             told = told.format(unread="is not in the text" if given is Given.TEXT else "was not read")

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import named, operation, start, taken_in, verb, what, where, who
+from gdbext.analysis.verdict.wording import is_in, named, operation, start, taken_in, verb, what, where, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
@@ -56,7 +56,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "where": where(told[0]) if told else "a place that could not be read",
         "ending": _ending(told[0]) if told else "",
         "torn": "a communicator" if told and told[0].kind == "nccl-destroy-abort" else "a communicator or a context",
-        "Culprit_is_in": f"{start(who(told[:1]))} is in {where(told[0])}." if told else "",
+        "Culprit_is_in": f"{start(who(told[:1]))} {is_in(told[:1])} {where(told[0])}." if told else "",
         "Culprits_and_absent": start(named(_away(one, culprits) or ["a member is missing"])),
         "sides": _sides([*culprits, *victims]),
         "different": _different([*culprits, *victims]),

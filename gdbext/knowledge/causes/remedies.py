@@ -226,7 +226,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log and the stack of the rank that the others wait for, usually rank 0; if it is still working there, "
+        "Read the log and the stack of the rank that the others wait for, usually rank 0; if it still works there, "
         "raise the process group's timeout",
         "often the others wait by design until rank 0 has prepared the data",
         "NVIDIA/nccl#865",
@@ -485,7 +485,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the kernel's log for the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
+        "Read the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
         "the first error names what failed; a reset is its effect",
         "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
         rules=("gpu-reset", "gpu-page-fault", "queue-aborted", "gpu-does-not-go-on", "gpu-lost", "gsp-silent"),
@@ -665,6 +665,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "vllm-project/vllm#16226",
     ),
     *_OF_LOG_LINES,
+    RemedyRule(
+        "other",
+        "Look up the error: gdbext error {error}; then read the code of the call that failed",
+        "the page has the usual causes of this error and what to check",
+        "CUDA runtime API, error types",
+        kinds=("cuda-error-throw",),
+    ),
     RemedyRule(
         "other",
         f"Read the lines of the log just before this stack; for all threads and values open {_CORE_FILE}",

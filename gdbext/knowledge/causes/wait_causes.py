@@ -365,8 +365,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {are} tearing down {torn} in {where} and {have} not returned. The call waits for work or a thread "
-        "that has not ended, or the driver has already shut down.",
+        "{Culprits} {are} still tearing down {torn} in {where}. The call waits for work or a thread that has not ended, "
+        "or the driver has already shut down.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",
@@ -406,8 +406,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "launches",
         "launch-serialisation",
-        "{Culprits} {are} stuck in a kernel launch, {where}: launches are blocking (CUDA_LAUNCH_BLOCKING=1), or the "
-        "launch queue is full. The launch of a collective can then wait for a peer that waits for this rank.",
+        "{Culprits} {are} stuck in {where}: launches are blocking (CUDA_LAUNCH_BLOCKING=1), or the launch queue is "
+        "full. The launch of a collective can then wait for a peer that waits for this rank.",
         "NVIDIA/nccl#750",
         via=("blocked launch",),
         ends=("device",),

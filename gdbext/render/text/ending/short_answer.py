@@ -81,7 +81,7 @@ def _cut(text: str, most: int, style: Style) -> List[str]:
             return wrapped(whole, style)
         pieces = (piece for piece in _without_last_clauses(sentences[kept], style) if not _CONDITION.search(piece))
         clauses = (f"{whole} {piece}" for piece in pieces)
-        for shorter in (*clauses, f"{whole} {style.ellipsis}"):
+        for shorter in (*clauses, whole):
             if len(wrapped(shorter, style)) <= most:
                 return wrapped(shorter, style)
     return wrapped(text, style, most=most)

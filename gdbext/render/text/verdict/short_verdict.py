@@ -56,9 +56,10 @@ def _says_nothing_new(diagnosis: Diagnosis) -> bool:
 
 
 def _is_told(diagnosis: Diagnosis) -> bool:
-    """Whether the text is of one process: the verdict says what it waits for, and -v has the chain."""
-    processes = diagnosis.snapshot.processes
-    return len(processes) == 1 and processes[0].given in (Given.TEXT, Given.LOG)
+    """Whether a chain of a text stays within one process: the verdict says what it waits for."""
+    given = {one.given for one in diagnosis.snapshot.processes}
+    seen = {node.process for edge in diagnosis.verdict.chain for node in (edge.source, edge.target)} - {None}
+    return given <= {Given.TEXT, Given.LOG} and len(seen) < _WIDE
 
 
 def _whom(diagnosis: Diagnosis, style: Style) -> Line:
@@ -134,8 +135,11 @@ def _read_from_text(processes: Sequence[RankSnapshot]) -> str:
     if not texts:
         return ""
     threads = [thread for one in texts for thread in one.threads]
+    number = counted(len(texts), "process", "processes")
+    if not threads:
+        return f"log lines of {number}, no stack"
     counts = (
-        counted(len(texts), "process", "processes"),
+        number,
         counted(len(threads), "thread"),
         counted(sum(len(thread.frames) for thread in threads), "frame"),
     )
