@@ -377,7 +377,7 @@ def test_a_text_tells_who_waits_and_that_owners_are_unknown(capsys):
     assert "KvCacheManager::evict" in document["waits"][0]["in"]
     assert {one["owner_unknown"] for one in document["waits"]} == {"a text shows no memory"}
     assert document["suspected"]
-    assert "neither thread can proceed" in document["stories"][0]
+    assert "inferred from the stacks" in document["stories"][0]
 
 
 def test_a_text_that_names_the_holder_of_the_gil_is_believed(capsys):

@@ -184,7 +184,7 @@ def test_a_long_verdict_is_cut_behind_a_sentence():
     found = hang(8, 3)
     verdict = dataclasses.replace(found.verdict, summary="The first ends here. " + " ".join(["Word"] * 70) + ".")
     lines = answer(render(dataclasses.replace(found, verdict=verdict), Style(80, typed=TYPED)))
-    assert lines[:2] == ["implicit-sync-vs-collective (high confidence): The first ends here. …", lines[1]]
+    assert lines[:2] == ["implicit-sync-vs-collective (high confidence): The first ends here.", lines[1]]
     assert lines[1].startswith("  suspect")
     verdict = dataclasses.replace(verdict, summary=" ".join(["word"] * 70) + " end.")
     lines = answer(render(dataclasses.replace(found, verdict=verdict), Style(80, typed=TYPED)))

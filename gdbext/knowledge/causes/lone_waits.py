@@ -21,7 +21,7 @@ DOES: Mapping[str, str] = {
     "gil": "waits for the GIL in {where}",
     "mutex": "waits for a lock in {where}",
     "condvar-idle": "waits in {where} for another thread or a timer",
-    "io": "waits for a file, pipe or socket in {where}",
+    "io": "waits for I/O in {where}",
 }
 """Kinds without a row: `is in {where}`."""
 
@@ -51,6 +51,6 @@ OPEN: Mapping[str, str] = {
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
     "condvar-idle": "The thread that should wake it {unread}.",
-    "io": "What is at the other end {unread}.",
+    "io": "What it waits for {unread}.",
 }
 """Kinds without a row: one look cannot show whether it makes progress."""

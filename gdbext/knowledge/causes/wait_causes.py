@@ -327,8 +327,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "leader",
         "missing-rank",
-        "{Victims} {wait} in {what_where} until the first rank, usually rank 0, has finished work that it does alone, "
-        "often data preparation that takes longer than the timeout.",
+        "{Victims} {wait} in {what_where} until the first rank, usually rank 0, has finished work that it does alone. "
+        "Often that is data preparation that takes longer than the timeout.",
         "NVIDIA/nccl#865",
         via=("leader first",),
         most="low",
@@ -365,8 +365,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {are} still tearing down {torn} in {where}. The call waits for work or a thread that has not ended, "
-        "or the driver has already shut down.",
+        "{Culprits} {are} still tearing down {torn} in {where}. The call waits for work or a thread that has not "
+        "ended, or the driver has already shut down.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",
