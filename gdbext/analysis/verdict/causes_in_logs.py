@@ -14,7 +14,7 @@ from gdbext.analysis.verdict.wording import named, start, where, who
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines import GROUP, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
+from gdbext.knowledge.log_lines import GROUP, JOINED, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.row_kinds import LogRule
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY, RankSnapshot
@@ -25,6 +25,7 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
+_COUNTED = regex(JOINED)
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -101,6 +102,9 @@ def without_stacks(view: JobView) -> str:
                 return f"The log reports: {shown.rule.means}{_excerpt(shown)}. The cause is unknown."
             return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
         return _helpers_alone(view)
+    timed_out = _gave_up(view)
+    if timed_out:
+        return timed_out
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
@@ -154,7 +158,7 @@ def _stacks_beside(view: JobView) -> str:
     if view.given is Given.LOG or not view.parties:
         return ""
     if len(view.parties) > 1:
-        return "No stack that was read shows a rank that waits because of it."
+        return ""
     (one,) = view.parties
     if one.thread is None or all(reports_failure(frame.function) for frame in one.thread.calls if frame.function):
         return ""
@@ -267,6 +271,34 @@ def _groups(view: JobView) -> Dict[str, _Group]:
         named.timed_out.update({**loose.timed_out, **named.timed_out})
         named.enqueued.update({**loose.enqueued, **named.enqueued})
     return groups
+
+
+def _gave_up(view: JobView) -> str:
+    """Which ranks timed out in what, where torch's watchdogs of several ranks say so."""
+    for group in _groups(view).values():
+        places: Dict[Tuple[str, int], List[int]] = {}
+        for rank, (number, operation, _) in group.timed_out.items():
+            places.setdefault((operation.lower().lstrip("_"), number), []).append(rank)
+        if len(group.timed_out) > 1:
+            told = ", ".join(
+                f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in sorted(places.items())[:4]
+            )
+            alike = " These ranks agree: read the logs of the other ranks first." if len(places) == 1 else ""
+            return f"The watchdogs of {ranks(sorted(group.timed_out))} gave up waiting: {told}.{alike}"
+    return ""
+
+
+def members_counted(view: JobView) -> str:
+    """` By the log 4 of 8 members have joined: ...`, where a line of torch's store counts them."""
+    found = [match for _, text in _all_lines(view) for match in [_COUNTED.search(text)] if match]
+    if not found:
+        return ""
+    waiting = sorted({int(one["rank"]) for one in found if one["rank"]})
+    those = f", {ranks(waiting)} among them" if waiting else ""
+    joined, members = int(found[-1]["joined"]), int(found[-1]["all"])
+    if joined > members:
+        return f" The log counts {joined} members of {members}: an earlier run or another job uses the same store."
+    return f" By the log, {joined} of {members} members have joined{those}."
 
 
 def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:

@@ -250,7 +250,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
-        summary=best.summary,
+        summary=best.summary + (told.members_counted(view) if best.cause == "init-rendezvous" else ""),
         culprits=culprits,
         victims=victims,
         absent=best.absent,

@@ -14,6 +14,7 @@ from gdbext.knowledge.frames.system.code_owners import (
     NAMELESS_PYTHON,
     STANDARD_FILES,
     STANDARD_NAMES,
+    WAITS_OF_WINDOWS,
 )
 from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.model.codes import Given
@@ -33,7 +34,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
-_LEFT_BY_SIGNAL = regex(SIGNAL)
+_LEFT_BY_SIGNAL, _OF_WINDOWS = map(regex, (SIGNAL, WAITS_OF_WINDOWS))
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
 
 
@@ -81,10 +82,13 @@ def place(frame: Optional[Frame]) -> str:
         return "an unknown place"
     name = _NAMES.know(frame).name
     if name is None:
-        return f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
+        nameless = f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
+        return f"{_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
     owner = _LAMBDA_OWNER.search(name) if name.startswith(STANDARD_NAMES) else None
     if owner is not None:  # the library's function that calls it
         return owner["owner"]
+    if len(name) > LONGEST_NAME and name.startswith(STANDARD_NAMES):  # its template's arguments say more
+        name = f"{name[:18]}…{name[19 - LONGEST_NAME :]}"
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
         folder, _, file = frame.file.rpartition("/")
@@ -95,7 +99,7 @@ def place(frame: Optional[Frame]) -> str:
 
 
 def _file(path: str) -> str:
-    return path.rsplit("\\", 1)[-1]
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _without_arguments(name: str) -> str:
@@ -136,7 +140,13 @@ def where(party: Party) -> str:
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
-    if telling is None or outer is None or outer is telling or (judged.engine_frame or 0) < (judged.frame or 0):
+    if (
+        telling is None
+        or outer is None
+        or _says_nothing(outer)
+        or outer is telling
+        or (judged.engine_frame or 0) < (judged.frame or 0)
+    ):
         return place(telling)
     name = telling.function or "an unnamed function"
     if telling.language == "python" or _NAMES.know(telling).name is None:
@@ -149,13 +159,18 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     calls = party.thread.calls if party.thread is not None else ()
     first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
     outwards = [frame for frame in calls[first:] if not _says_nothing(frame)]
-    named = (frame for frame in outwards if _NAMES.know(frame).name)
-    return next(named, None) or next((frame for frame in outwards if frame.library), inner)
+    own = [frame for frame in outwards if _NAMES.know(frame).name or not _NAMES.know(frame).system]
+    named = [frame for frame in calls[first:] if _NAMES.know(frame).name and not _NAMES.know(frame).entry]
+    for some in ([one for one in own if _NAMES.know(one).name], [one for one in own if one.library], named[-1:]):
+        if some:
+            return some[0]
+    return inner
 
 
 def _says_nothing(frame: Frame) -> bool:
     name = frame.function or ""
-    return bool(_WAITS.match(name) or _LEFT_BY_SIGNAL.match(name)) or _NAMES.know(frame).entry
+    waits = _WAITS.match(name) or _LEFT_BY_SIGNAL.match(name) or _OF_WINDOWS.match(name)
+    return waits is not None or _NAMES.know(frame).entry
 
 
 def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
@@ -204,6 +219,8 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
         if idle:
             others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
             told = f"{others}. That does not show whether {who([party])} is stuck or at work."
+        elif party.kind == "gil" and any(thread.gil for thread in party.process.threads):
+            told = _holder(party)
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
             told = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
@@ -215,15 +232,26 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
     state = f"died in {where(party)}"
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
-    reason = f"Its log says: {last_words}" if last_words else "The stack does not show why; the log before it may."
+    why = "The stack does not show why; the log before it may."
+    if party.process.source == "text:traceback":
+        why = "The exception itself is not in the text."
+    reason = f"Its log says: {last_words}" if last_words else why
     return f"{name} {state}. {reason}"
+
+
+def _holder(party: Party) -> str:
+    """Who holds the GIL, as the dump itself marks it."""
+    holder = next(thread for thread in party.process.threads if thread.gil)
+    inside = next((one for one in holder.calls if _NAMES.know(one).name and not _says_nothing(one)), None)
+    return f"Thread {holder.id} holds it{f', in {place(inside)}' if inside is not None else ''}."
 
 
 def _alone_name(party: Party) -> str:
     """`Thread 12`, where the text has several threads of one process without a name."""
     process = party.process
-    if process.given is Given.TEXT and party.id and process.label == ONLY and len(process.threads) > 1:
-        return f"Thread {party.id}"
+    unnamed = process.label == ONLY or party.kind in _LOCKED
+    if process.given is Given.TEXT and party.id and unnamed and len(process.threads) > 1:
+        return f"Thread {party.id}{_of(process.label)}"
     return start(who([party]))
 
 

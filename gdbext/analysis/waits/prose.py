@@ -195,7 +195,7 @@ def _threads(turn: Sequence[Edge]) -> List[Node]:
 def _heading(turn: Sequence[Edge]) -> str:
     """`Two threads of rank 0 wait for each other`."""
     threads = _threads(turn)
-    processes = list(dict.fromkeys(_process(one) for one in threads))
+    processes = list(dict.fromkeys(_process(one) for one in threads if one.owner or one.kind == "rank"))
     place = " and ".join(processes[:_MOST_SIDES])
     if any(edge.kind == "left" for edge in turn):
         return f"No thread of {place} is left that could wake another one"

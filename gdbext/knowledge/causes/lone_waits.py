@@ -8,7 +8,6 @@ DOES: Mapping[str, str] = {
     "pinned-host-alloc": "allocates or frees page-locked memory in {where}, which waits for the GPU",
     "device-alloc": "allocates GPU memory in {where}, which may wait for the GPU",
     "device-free": "frees GPU memory in {where}, which waits for the GPU",
-    "module-load": "creates a GPU context or loads GPU code in {where}",
     "kernel-launch": "launches GPU work in {where}",
     "stream-sync": _FOR_THE_GPU,
     "event-sync": _FOR_THE_GPU,

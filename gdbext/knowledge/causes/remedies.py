@@ -281,6 +281,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Check that the store's host (MASTER_ADDR, or --rdzv_endpoint) answers from each node: nc -vz HOST PORT",
+        "a rank that cannot reach the store never joins",
+        "torch.distributed.run, rendezvous",
+        rules=("store-connect", "refused", "no-connection"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "Check that all ranks were started, and the world size and rank numbers of the launch command",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",

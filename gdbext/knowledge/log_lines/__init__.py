@@ -18,7 +18,19 @@ from gdbext.knowledge.log_lines import (
 from gdbext.knowledge.log_lines.writers import LAUNCHER_SAW, NAMED, RANK, WRITERS
 from gdbext.knowledge.row_kinds import LogRule
 
-__all__ = ["GROUP", "LAUNCHER_SAW", "LOG_RULES", "NAMED", "PROGRESS", "RANK", "READY", "TIMED_OUT", "UNEVEN", "WRITERS"]
+__all__ = [
+    "GROUP",
+    "JOINED",
+    "LAUNCHER_SAW",
+    "LOG_RULES",
+    "NAMED",
+    "PROGRESS",
+    "RANK",
+    "READY",
+    "TIMED_OUT",
+    "UNEVEN",
+    "WRITERS",
+]
 
 LOG_RULES: Tuple[LogRule, ...] = (
     *device_faults.RULES,
@@ -44,6 +56,9 @@ PROGRESS = (
     r"last completed (?:\w{4} )?work: (?P<completed>-?\d{1,12})"
 )
 """How far a rank got in its process group."""
+
+JOINED = r"rank: (?P<rank>\d{1,6}),.{0,120}\(world_size=(?P<all>\d{1,6}), worker_count=(?P<joined>\d{1,6})"
+"""torch's store counts who has joined."""
 
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
 """Name of the process group; lines without it are of the default one."""

@@ -83,7 +83,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
         r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
-        "a rank did not join at the rendezvous store within the timeout",
+        "a rank did not reach the rendezvous store, or did not join there in time",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
         wait="store-wait",
     ),

@@ -125,5 +125,7 @@ STANDARD_NAMES = ("std::", "__gnu_cxx::")
 LAMBDA_OWNER = r"[<, ](?P<owner>[A-Za-z_]\w*(?:::~?\w+)+)\([^()]*\)(?: const)?::(?:<lambda|\{lambda|\$_\d)"
 """Searched in names of the C++ standard library: whose lambda is among the template's arguments calls it."""
 
+WAITS_OF_WINDOWS = r"(?:ntdll!)?(?:Zw|Nt)[A-Z]\w+$|(?:KERNELBASE!)?(?:SleepEx?|WaitFor\w+Objects?(?:Ex)?)$"
+
 NAMELESS_PYTHON = ("<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 """How Python calls code without a name: its line says more."""

@@ -30,7 +30,7 @@ def sentence(diagnosis: Diagnosis, style: Style) -> str:
     """`missing-rank (high confidence): Rank 2 has ended, ...`."""
     verdict = diagnosis.verdict
     cause, confidence = clean(verdict.cause, style), clean(verdict.confidence, style)
-    room = max(style.width // 2, _LEAST_NAME)
+    room = max(style.width * 2 // 3, _LEAST_NAME)
     text = _NAME.sub(lambda name: shorten_name(name.group(), room, style), clean(verdict.summary, style))
     return f"{cause} ({confidence} confidence): {text}"
 
