@@ -147,7 +147,7 @@ class RankSnapshot:
         if self.rank is not None:
             return f"rank {self.rank}"
         if self.pid is not None:
-            return f"pid {self.pid}" + (f" (process {self.index + 1}{OF_THE_TEXT})" if self.shares_pid else "")
+            return f"process {self.index + 1}{OF_THE_TEXT}" if self.shares_pid else f"pid {self.pid}"
         if self.given not in (Given.TEXT, Given.LOG):
             return f"process {self.index + 1}"
         named = _FILE_NAME.match(self.title or "")

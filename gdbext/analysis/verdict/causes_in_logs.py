@@ -25,7 +25,7 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
-_COUNTED = regex(JOINED)
+_COUNTED, _XID = map(regex, (JOINED, r"\bXid:? (\d{1,3})\b"))
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -207,6 +207,9 @@ def _number_in(line: Line) -> str:
     if groups.get("xid"):
         row = XIDS.get(int(groups["xid"]))
         return f": {groups['xid']}{f', {row.meaning}' if row else ''}"
+    named = _XID.search(line.text)
+    if named and int(named[1]) in XIDS:
+        return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"
     meaning = COMPLETIONS.get(int(groups.get("completion") or 0))
     return f" with {meaning}" if meaning else ""
 
@@ -284,7 +287,7 @@ def _gave_up(view: JobView) -> str:
                 f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in sorted(places.items())[:4]
             )
             alike = " These ranks agree: read the logs of the other ranks first." if len(places) == 1 else ""
-            return f"The watchdogs of {ranks(sorted(group.timed_out))} gave up waiting: {told}.{alike}"
+            return f"Watchdogs of torch timed out: {told}.{alike}"
     return ""
 
 

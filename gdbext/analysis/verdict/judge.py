@@ -207,12 +207,12 @@ def _unknown(view: JobView) -> Candidate:
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
     elif kinds == {"fatal"}:
-        text = f"{start(in_places(parties))}. These are stacks of a crash, not of a hang; the logs give the reason."
+        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
     elif "fatal" in kinds:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (
-            f"{start(who(dying))} died or {verb(dying, 'is', 'are')} dying in {where(dying[0])}; {in_places(others)}. "
+            f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
             f"The log of {who(dying[:1])} around the stack gives the reason."
         )
     else:

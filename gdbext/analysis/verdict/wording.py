@@ -203,7 +203,9 @@ def in_places(parties: Sequence[Party]) -> str:
 
 
 def is_in(parties: Sequence[Party]) -> str:
-    """`are in`; of waits for a lock that too, because their place is who asked for it."""
+    """`are in`, `died in`; of waits for a lock that too, because their place is who asked for it."""
+    if all(party.group == "fatal" for party in parties):
+        return "died in"
     held = _LOCKED.get(parties[0].kind) if len({party.kind for party in parties}) == 1 else None
     return f"{verb(parties, 'waits', 'wait')} for {held} in" if held else verb(parties, "is in", "are in")
 

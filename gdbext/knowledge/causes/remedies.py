@@ -183,7 +183,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at what the missing rank waits for; give that wait a timeout, or let all ranks skip the step together",
+        "Read the log of the missing rank; if it is alive, dump its stack: py-spy dump --native --pid PID > dump.txt",
+        "the lines of the others name the rank, but not what it does instead",
+        "pytorch/pytorch#87995",
+        named=True,
+        given=("log",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Look at what the missing rank waits for; give that a timeout, or let all ranks skip the step",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(
@@ -284,7 +292,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Check that the store's host (MASTER_ADDR, or --rdzv_endpoint) answers from each node: nc -vz HOST PORT",
         "a rank that cannot reach the store never joins",
         "torch.distributed.run, rendezvous",
-        rules=("store-connect", "refused", "no-connection"),
+        rules=("store-connect",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that the process at the address in that line runs and can be reached from here: nc -vz HOST PORT",
+        "the peer has not started yet, has ended, or a firewall is between the two",
+        "connect(2), ECONNREFUSED",
+        rules=("refused", "no-connection", "socket-of-rank"),
         given=("text", "log"),
     ),
     RemedyRule(
@@ -679,6 +695,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the page has the usual causes of this error and what to check",
         "CUDA runtime API, error types",
         kinds=("cuda-error-throw",),
+    ),
+    RemedyRule(
+        "other",
+        "In that gdb, or on the core file (coredumpctl gdb), type `thread apply all bt full`; the error text is in the "
+        "log just before the crash",
+        "the log has the condition that failed or the signal; the stack only shows where",
+        "abort(3); coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:gdb",
+        given=("text",),
     ),
     RemedyRule(
         "other",
