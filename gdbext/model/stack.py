@@ -142,6 +142,11 @@ class ThreadStack:
     left: Optional[int] = None  # so many of its calls, from the innermost one, have returned in between
     turns: Tuple[int, ...] = ()  # switches so far, before the look and after its last stop: two looks, two such pairs
     end: StackEnd = StackEnd.OTHER  # what of `truncated` other code asks for
+    numbers: Tuple[int, ...] = ()  # of the frames, as a text with gaps has them; (): 0, 1, 2 and so on
+
+    def number_of(self, frame: int) -> int:
+        """What the source calls the frame at this place."""
+        return self.numbers[frame] if frame < len(self.numbers) else frame
 
     @property
     def calls(self) -> Sequence[Frame]:

@@ -171,11 +171,12 @@ def _excerpt(line: Line) -> str:
     """` ("...the words that the row knows...")`: the line in short, from where the row knows it."""
     text = " ".join(line.text.split())
     match = re.search(line.rule.pattern, text)
-    first = match.start() if match else 0
+    first = max(match.start(), match.end() - _SHORT_QUOTE) if match else 0  # who is named stands at its end
     if len(text) <= _SHORT_QUOTE:
         return f' ("{text}")'
     first = max(0, min(first, len(text) - _SHORT_QUOTE))
-    first = text.rfind(" ", 0, first) + 1 if first else 0
+    word = text.rfind(" ", 0, first) + 1
+    first = word if first - word < _SHORT_QUOTE // 4 else first
     piece = text[first : first + _SHORT_QUOTE].rstrip()
     return f' ("{"…" if first else ""}{piece}{"…" if first + _SHORT_QUOTE < len(text) else ""}")'
 

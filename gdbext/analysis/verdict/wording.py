@@ -231,7 +231,7 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
         else:
             told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
         return f"{name} {does}. {told}"
-    state = f"died in {where(party)}"
+    state = f"died in {where(party)}" if party.thread is not None and party.thread.calls else "died"
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
     why = "The stack does not show why; the log before it may."

@@ -2,7 +2,7 @@
 
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
+from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS, FILE_LOCKS
 from gdbext.knowledge.causes.late_ranks import LATE_REMEDIES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -28,6 +28,7 @@ SELDOM = ("destructor-or-teardown",)
 _FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *_ALLOCATES, *_FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
+_SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
 _OF_PEERS = (*_FOR_THE_GPU, *_ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
 _LOCK_FILE = (
@@ -289,6 +290,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Check that all ranks were started with the same world size; restart them together on another MASTER_PORT, so "
+        "that no earlier run's store is reused",
+        "the store counts who has joined, also members of an earlier run that used the same port",
+        "torch distributed_c10d.py, _store_based_barrier",
+        rules=("store-barrier",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "Check that the store's host (MASTER_ADDR, or --rdzv_endpoint) answers from each node: nc -vz HOST PORT",
         "a rank that cannot reach the store never joins",
         "torch.distributed.run, rendezvous",
@@ -432,6 +442,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a shutdown that needs a lock waits as long as another thread keeps it",
         "pthread_mutex_lock(3), atexit(3)",
         kinds=("mutex",),
+        through=_SHUTS_DOWN,
         given=("text",),
     ),
     RemedyRule(
@@ -473,7 +484,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "destructors or exit handlers",
         "during exit the driver or the interpreter may already be shut down",
         "NVIDIA/nccl#829",
-        kinds=(*_ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed"),
+        kinds=(*_ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed", "mutex"),
     ),
     RemedyRule(
         "shm-too-small",
@@ -512,7 +523,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Read the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
         "the first error names what failed; a reset is its effect",
         "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
-        rules=("gpu-reset", "gpu-page-fault", "queue-aborted", "gpu-does-not-go-on", "gpu-lost", "gsp-silent"),
+        rules=(
+            "xid",
+            "ecc",
+            "gpu-reset",
+            "gpu-page-fault",
+            "queue-aborted",
+            "gpu-does-not-go-on",
+            "gpu-lost",
+            "gsp-silent",
+        ),
         reported=(),
     ),
     RemedyRule(

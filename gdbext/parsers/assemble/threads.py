@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.log_lines.last_words import HANDLERS
 from gdbext.model.stack import Frame, ThreadStack
@@ -112,7 +112,12 @@ class Thread:
             truncated=truncated,
             gil=head.gil,
             problems=problems,
+            numbers=self._own_numbers(len(frames)) if gaps else (),
         )
+
+    def _own_numbers(self, count: int) -> Tuple[int, ...]:
+        known = sorted({number for number in self.numbers if number is not None})
+        return tuple(known) if len(known) == len(self.numbers) == count else ()
 
     def _with_inlining(self, frames: List[Frame]) -> List[Frame]:
         """gdb prints no address where the callee of a frame is inlined into it, eu-stack the callee's."""

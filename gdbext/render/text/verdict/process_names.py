@@ -52,5 +52,7 @@ def seen_at(processes: Sequence[RankSnapshot], item: Evidence, style: Style) -> 
     if item.thread is not None:
         place.append(f"thread {clean(item.thread, style)}")
     if item.frame is not None:
-        place.append(f"frame {item.frame}")
+        threads = process.threads if process else ()
+        thread = next((one for one in threads if one.id == item.thread), None)
+        place.append(f"frame {thread.number_of(item.frame) if thread else item.frame}")
     return f"[{', '.join(place)}]" if place else ""

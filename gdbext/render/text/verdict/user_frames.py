@@ -35,7 +35,7 @@ def user_frames(diagnosis: Diagnosis, style: Style) -> List[str]:
         title = f"{whom}, thread {name}" if len(group) == 1 else whom
         lines.append(style.paint(f"Source lines of {title}", "strong"))
         for number in numbers[:most]:
-            lead = f"  #{number}".ljust(7)
+            lead = f"  #{thread.number_of(number)}".ljust(7)
             lines.append(
                 style.paint(lead, "dim") + call_text((thread.frames[number], 1), style.width - len(lead), style)
             )
