@@ -176,7 +176,7 @@ def _excerpt(line: Line) -> str:
         return f' ("{text}")'
     first = max(0, min(first, len(text) - _SHORT_QUOTE))
     word = text.rfind(" ", 0, first) + 1
-    first = word if first - word < _SHORT_QUOTE // 4 else first
+    first = word if first - word < _SHORT_QUOTE // 10 else first
     piece = text[first : first + _SHORT_QUOTE].rstrip()
     return f' ("{"…" if first else ""}{piece}{"…" if first + _SHORT_QUOTE < len(text) else ""}")'
 
