@@ -30,7 +30,7 @@ _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
 _WORDS = 5  # from which on a line says something
-_SHORT_QUOTE = 90  # in the first sentence
+_SHORT_QUOTE = 130  # in the first sentence
 _SAME = 60  # characters at the end of a line
 
 

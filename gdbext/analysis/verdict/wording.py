@@ -140,6 +140,9 @@ def where(party: Party) -> str:
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
+    if telling is not None and telling is not inner and _NAMES.know(telling).name is None:
+        own = _NAMES.know(inner).name if inner is not None and party.group != "fatal" else None
+        return f"{own}, called from {place(telling)}" if own else place(telling)
     if (
         telling is None
         or outer is None
