@@ -16,6 +16,7 @@ from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, LOCK_FILE, PLACE
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
+from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
 from gdbext.knowledge.vendor_calls import SUFFIX
 from gdbext.model.explanation import Explanation, Glossary, Sign
@@ -62,8 +63,11 @@ _SAID = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of
 _RECOGNISED = {
     KERNEL: "the thread waits in the Linux kernel",
     "nccl-cpu-barrier": "the ranks of a process wait for each other",
+    "extension-lock": "the thread waits for a lock file",
 }
 """What a thread must be in: the module of a remedy, or the first of its frame rules."""
+_PASTED = {"text:traceback": "the stack is a Python traceback", "text:gdb": "the stack is gdb's"}
+_REPORTS = {rule.id: rule.means for rule in LOG_RULES}
 _REPORTED = {
     "invalid-access": "an invalid access",
     "device-fault": "a hardware exception",
@@ -259,7 +263,10 @@ def _conditions(rule: RemedyRule) -> List[str]:
     told = [f"{rule.set_in} is set"] if rule.set_in else []
     told += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
     told += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
-    told += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given else []
+    said = [f'a log line reports "{_REPORTS[one]}"' for one in rule.rules[:1] if one in _REPORTS]
+    told += said
+    told += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given and not said else []
+    told += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
     told += [_SAID[rule.said]] if rule.said in _SAID else []
     told += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]
     told += [f"a sanitizer reports {_either_of([_REPORTED[one] for one in rule.reported])}"] if rule.reported else []
