@@ -8,7 +8,7 @@ import importlib
 import time
 from dataclasses import replace
 from types import ModuleType
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from gdbext.capture.without_stop.counters import Census
 from gdbext.cli.chosen_processes import chosen, chosen_job, split_inputs
@@ -72,7 +72,7 @@ def _load(name: str) -> ModuleType:
 
 
 def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: Progress) -> JobSnapshot:
-    if options.samples < 1 or options.interval <= 0:
+    if (options.samples is not None and options.samples < 1) or options.interval <= 0:
         raise UsageError("--samples and --interval must be positive")
     if options.max_pause <= 0 or options.deadline <= 0:
         raise UsageError("--max-pause and --deadline must be positive")
@@ -102,9 +102,26 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
 
     while True:
         one = Look(job, limits, progress, proc, census, meanwhile)
-        looks.append(one.take())
+        now = one.take()
         census = one.census
-        if len(looks) == options.samples:
-            return replace(looks[-1], earlier=tuple(looks[:-1]))
-        progress.say(f"sample {len(looks)} of {options.samples} taken, next in {options.interval:g} s")
-        time.sleep(options.interval)
+        if looks and options.samples is None and not all(process.alive for process in now.processes):
+            return replace(looks[-1], earlier=tuple(looks[:-1]))  # one has ended since: what was read then stands
+        looks.append(now)
+        snapshot = replace(looks[-1], earlier=tuple(looks[:-1]))
+        pause, why = _next_sample(snapshot, options)
+        if not why:
+            return snapshot
+        progress.say(f"sample {len(looks)} {why}, next in {pause:.3g} s")
+        time.sleep(pause)
+
+
+def _next_sample(snapshot: JobSnapshot, options: argparse.Namespace) -> Tuple[float, str]:
+    """After how long to look again, and why; "" where that was the last time. Unless told how often, gdbext looks again
+    while time alone can tell whether anything hangs, for as long as an endless loop takes to be called one."""
+    taken = len(snapshot.earlier) + 1
+    if options.samples is not None:
+        return options.interval, f"of {options.samples} taken" if taken < options.samples else ""
+    if options.look_only or options.once or options.command != "diagnose":
+        return 0.0, ""
+    left: Optional[float] = _load("judge_and_show").seconds_to_wait(snapshot, options.spinning_after)
+    return (0.0, "") if left is None else (min(left, options.interval * 2 ** (taken - 1)), "does not show it yet")

@@ -9,6 +9,7 @@ from typing import Optional
 
 from gdbext import __version__, render
 from gdbext.analysis.locks.lock_report import report
+from gdbext.analysis.progress.running import LONGER
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import diagnosis_bundle
@@ -28,6 +29,16 @@ def ready(options: argparse.Namespace) -> None:
     """Load what an answer takes besides this."""
     page = getattr(options, "html", None) is not None
     render.load_for(Diagnosis, options.json or bool(options.json_file), not options.json, page)
+
+
+def seconds_to_wait(snapshot: JobSnapshot, spinning_after: float) -> Optional[float]:
+    """For how long to wait before the job is looked at again; None where the answer stands, or more looks do not help."""
+    answer = judge(snapshot, None, spinning_after).verdict.decided_by
+    first = min((one.taken_at for one in (*snapshot.earlier, snapshot) if one.taken_at is not None), default=None)
+    if answer is None or not answer.startswith(LONGER) or first is None:
+        return None
+    left = first + spinning_after - time.time()
+    return left if left > 0 else None
 
 
 def conclude(

@@ -16,7 +16,7 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.python import python_arguments
+from gdbext.capture.python import local_marks, python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
 from gdbext.capture.stop import copy_of_process, kill_timer, second_copy
@@ -264,7 +264,8 @@ class Look:
         for held in rank.copy.during:
             if held.python is not None:
                 read = ProcessMemory(rank.pid).read
-                found = resolve(held.python, read, tids, arguments=python_arguments.reader(held.python, read))
+                arguments, marks = python_arguments.reader(held.python, read), local_marks.reader(held.python, read)
+                found = resolve(held.python, read, tids, arguments=arguments, marks=marks)
                 rank.python = found if held.tids is None else no_stop.joined(rank.python, found, held.tids)
         if rank.python is None:
             rank.note("no Python frames: they were not read with the stacks")

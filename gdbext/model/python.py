@@ -18,6 +18,7 @@ class PythonThread:
     groups: Tuple[Tuple[Frame, ...], ...]
     gil: Optional[bool] = None  # holds the global interpreter lock; None when unknown
     truncated: Optional[str] = None  # why frames are missing at the outer end
+    marks: Tuple[int, ...] = ()  # as in `ThreadStack`
 
     @property
     def frames(self) -> Tuple[Frame, ...]:

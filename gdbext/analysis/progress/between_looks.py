@@ -79,12 +79,14 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
     That is a blocking collective, and whatever called the engine's waiting function. What lies further in proves
     nothing: it may poll. A thread that sleeps in its collective does not run before it is woken.
     """
-    deciding, limit = one.frame or 0, _polls_up_to(thread, one)
+    deciding, limit = one.frame or 0, _polls_up_to(thread, max((one.frame or 0) + 1, one.engine_frame or 0))
     over, changed = thread.left or 0, thread.still or 0
     if over >= limit or changed > limit:
         return True
     if one.collective is None:
         return False
+    if one.kind in BLOCKING and changed > _polls_up_to(thread, deciding):  # who called it went on
+        return True
     if one.kind in SLEEPING and changed > 0 and ran(thread):
         return True
     if thread.calls[deciding].language == "python":  # its return does not show, but that of what it had called
@@ -92,10 +94,9 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
     return one.kind in BLOCKING and over > deciding
 
 
-def _polls_up_to(thread: ThreadStack, one: ThreadJudgement) -> int:
-    """Number of the outermost frame that a wait changes by itself, plus one."""
+def _polls_up_to(thread: ThreadStack, last: int) -> int:
+    """Number of the outermost frame that a wait changes by itself, plus one; of its own is frame `last`."""
     frames = thread.frames
-    last = max((one.frame or 0) + 1, one.engine_frame or 0)
     # One call of the interpreter, or of a function with others inlined, has one place on the stack.
     while last + 1 < len(frames) and frames[last].sp is not None and frames[last + 1].sp == frames[last].sp:
         last += 1
@@ -114,7 +115,20 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
         return True
     start = judged.wait.frame or 0
     depth = len(now.calls) - start
-    return _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now)
+    if _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now):
+        return True
+    if judged.wait.collective is None:
+        return False  # it may ask again and again
+    woken = judged.wait.kind in SLEEPING and ran_between(old, new, now.id)
+    return woken or returned_between(was, now, start)
+
+
+def returned_between(was: ThreadStack, now: ThreadStack, inside: int) -> bool:
+    """Whether a call has returned between two looks that a Python frame further out than frame `inside` had made: while
+    it lasts, that frame's local variables stay as they are."""
+    outer = sum(frame.language == "python" for frame in now.calls[inside + 1 :])
+    pairs = zip(was.marks[:outer], now.marks[:outer])
+    return any(old and new and old != new for old, new in pairs)
 
 
 def _calls(thread: ThreadStack, depth: int) -> _Place:

@@ -102,7 +102,7 @@ def _alike(
 
 def _bare(thread: ThreadStack) -> ThreadStack:
     frames = tuple(replace(frame, line=None, captures={}) for frame in thread.frames)
-    return replace(thread, frames=frames, turns=())
+    return replace(thread, frames=frames, turns=(), marks=())
 
 
 def _rank(

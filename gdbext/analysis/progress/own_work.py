@@ -80,7 +80,7 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
     """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
-    if not alone(view) or view.before:
+    if not alone(view) or looked_long(view):
         return None
     polls = [party for party in view.parties if _polls(view, party)]
     others = [party for party in without(view.parties, polls) if not works(view, party)]
@@ -101,7 +101,7 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
 
 def tasks_wait(view: JobView) -> Optional[Candidate]:
     """Nothing is known but that tasks of a pool wait for something of their program, beside an event loop."""
-    if not alone(view) or view.before or any(works(view, party) for party in view.parties):
+    if not alone(view) or looked_long(view) or any(works(view, party) for party in view.parties):
         return None
     loops = [party for party in view.parties if party.judged.idle and unfinished_tasks(view, party.index)]
     others = without(view.parties, loops)
@@ -189,6 +189,15 @@ def alone(view: JobView) -> bool:
     if view.given is not Given.LIVE or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
         return False
     return not view.threads_as_ranks and all(party.group in ("elsewhere", "idle", "lock") for party in view.parties)
+
+
+def looked_long(view: JobView) -> bool:
+    """Whether looks followed the job for as long as an endless loop takes to be called one."""
+    then = view.before[0].snapshot.taken_at if view.before else None
+    now = view.snapshot.taken_at
+    if then is None or now is None:
+        return bool(view.before)
+    return now + (view.snapshot.apart or 0.0) - then >= view.spinning_after
 
 
 def works(view: JobView, party: Party) -> bool:

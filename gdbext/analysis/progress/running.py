@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.between_looks import ran_between
+from gdbext.analysis.progress.between_looks import ran_between, returned_between
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party
@@ -19,6 +19,8 @@ from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
 
+LONGER = "gdbext diagnose --samples"
+"""How the command begins that looks for longer."""
 _MOST_PIDS = 16
 
 _Place = List[Tuple[Optional[str], Optional[int]]]
@@ -149,7 +151,7 @@ def longer_look(view: JobView) -> str:
     """The command that looks for long enough."""
     pids = [process.pid for process in view.snapshot.processes]
     named = "".join(f" {pid}" for pid in pids) if None not in pids and len(pids) <= _MOST_PIDS else ""
-    return f"gdbext diagnose --samples 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"
+    return f"{LONGER} 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"
 
 
 def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> float:
@@ -168,7 +170,7 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
 def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, waiting: Sequence[Party]) -> bool:
     """Whether between two looks nobody moved."""
     then = _same(earlier, party)
-    if then is None or not is_alive(then) or not _one_place(_place(then), _place(party)):
+    if then is None or not is_alive(then) or not _one_place(_place(then), _place(party)) or _returned(then, party):
         return False
     for one in waiting:
         old, new = _same(earlier, one), _same(later, one)
@@ -177,6 +179,19 @@ def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, wai
         if ran_between(old.process, new.process, one.id):
             return False
     return True
+
+
+def _returned(then: Party, now: Party) -> bool:
+    """Whether the innermost Python function in which it was in both looks was called anew in between."""
+    if then.thread is None or now.thread is None:
+        return False
+    pairs = zip(reversed(then.thread.calls), reversed(now.thread.calls))
+    python = 0
+    for depth, (old, new) in enumerate(pairs):
+        if (old.function, old.file) != (new.function, new.file):
+            break
+        python = depth if new.language == "python" else python
+    return returned_between(then.thread, now.thread, len(now.thread.calls) - 1 - python)
 
 
 def _same(view: JobView, party: Party) -> Optional[Party]:

@@ -49,6 +49,7 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
         still=None if native.still is None else numbers[native.still],
         left=None if native.left is None else numbers[native.left],
         gil=python.gil,
+        marks=python.marks,
         truncated=native.truncated or python.truncated,
         problems=native.problems + problems,
     )

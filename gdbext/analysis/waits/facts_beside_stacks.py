@@ -11,7 +11,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.locks import changing_hands
-from gdbext.analysis.progress import at_rest, healthy, own_work, running, slow
+from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
 from gdbext.analysis.verdict import causes_in_logs, unread_ranks, witness_evidence
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party
@@ -27,11 +27,11 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         healthy.nothing_to_do,
         healthy.all_busy,
         changing_hands.changing_hands,
-        *own_work.PATTERNS,
         *at_rest.PATTERNS,
+        *own_work.PATTERNS,
     ),
     "witnesses": witness_evidence.PATTERNS,
-    "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS, *own_work.LOST, *at_rest.LOST),
+    "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS, *own_work.LOST, *at_rest.LOST, *nobody_acts.LOST),
     "counters": launch_counts.PATTERNS,
     "logs": causes_in_logs.PATTERNS,
     "unread": unread_ranks.PATTERNS,

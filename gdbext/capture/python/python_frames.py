@@ -25,6 +25,7 @@ _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _MAX_INTERPRETERS = 64
 _MOST_PAGES = 4096  # that are kept
+MOST_MARKED = 8  # threads of a process whose local variables are compared between looks
 
 
 @dataclass(frozen=True)
@@ -194,8 +195,10 @@ def resolve(
     tids: Optional[Collection[int]] = None,
     pthreads: Optional[Mapping[int, int]] = None,
     arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]] = lambda frame, address, data: {},
+    marks: Callable[[FrozenThread], Tuple[int, ...]] = lambda thread: (),
 ) -> PythonStacks:
-    """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader.
+    """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader; `marks`:
+    local_marks.reader, asked for a few threads.
 
     `tids` are the threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(),
     which is the thread pointer of its registers, to the thread's id, where these are at hand.
@@ -206,12 +209,14 @@ def resolve(
     threads: Dict[int, PythonThread] = {}
     problems = list(frozen.problems)
     lost = 0
+    marked = frozenset(id(one) for one in frozen.threads[-MOST_MARKED:])  # the main thread comes last
     for thread in frozen.threads:
         tid = _tid(thread, pages, tids, pthreads)
         if tid is None:
             lost += bool(thread.frames)
             continue
-        named = PythonThread(_groups(thread, layout, objects, arguments), thread.gil, thread.truncated)
+        groups = _groups(thread, layout, objects, arguments)
+        named = PythonThread(groups, thread.gil, thread.truncated, marks(thread) if id(thread) in marked else ())
         known = threads.get(tid)
         if known is not None and known.groups and named.groups:
             problems.append(f"thread {tid} has frames in several interpreters; the longest stack is shown")

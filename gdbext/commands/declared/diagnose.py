@@ -20,10 +20,10 @@ NO_STOP = Argument("--no-stop", "do not stop any process; only sleeping threads 
 LOOKING = (
     Argument(
         "--samples",
-        "take N samples (1), to tell slow from stuck; each reads every rank twice",
+        "take N samples, to tell slow from stuck; each reads every rank twice (default: 1; if it is not clear yet "
+        "whether anything hangs, more of them within --spinning-after)",
         "N",
         int,
-        default=1,
         where=SHELL,
     ),
     Argument("--interval", "seconds between two samples (2)", "S", float, default=2.0, where=SHELL),

@@ -52,7 +52,7 @@ def find_jobs(proc: ProcFS, selector: Selector, read_environ: Optional[ReadEnvir
         jobs = form_jobs(census)
     if (
         not jobs or _strangers(selector.pids, jobs, census) or _none_passes(wanted, jobs, census)
-    ) and census.take_workers():
+    ) and census.take_workers(selector.pids or ()):
         jobs = form_jobs(census)
     notes: List[str] = []
     if selector.pids:

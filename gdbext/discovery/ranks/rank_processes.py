@@ -59,8 +59,10 @@ class Census:
         self._first.update({member.pid: member for member in weak if member is not None})
         self.members = settle(self._first, self.table)
 
-    def take_workers(self) -> bool:
-        """Take the workers of programs for ranks where nothing but their likeness speaks for it."""
+    def take_workers(self, asked: Sequence[int] = ()) -> bool:
+        """Take the workers of programs for ranks where nothing but their likeness speaks for it. Their driver is one of
+        them where it works with them, or where the user `asked` for it, and they are no ranks that number each other.
+        """
         found: Dict[int, Member] = {}
         for family in self.families:
             above = {entry.pid for pid in family.workers for entry in self.table.ancestors(pid)}
@@ -69,7 +71,11 @@ class Census:
             if taken or not workers or above & set(found) or not work_together(family, self.table, self.facts):
                 continue
             driver = self.table.entries.get(family.driver or 0)
-            if driver is not None and takes_part(driver, [self.table.entries[pid] for pid in workers], self.proc):
+            if driver is None:
+                pass
+            elif driver.pid in asked and not any(self.facts(pid).evidence for pid in workers):
+                workers.append(driver.pid)
+            elif takes_part(driver, [self.table.entries[pid] for pid in workers], self.proc):
                 workers.append(driver.pid)
             found.update({pid: of_family(self.facts(pid), family.name) for pid in workers})
         self._first.update(found)

@@ -197,7 +197,7 @@ RULES = (
     ),
     _pool(
         "tensorpipe",
-        r"(tensorpipe::|torch::distributed::rpc::\w+::(pollTimeout\w*|listenLoop\w*|pollTimedOut\w*)"
+        r"(tensorpipe::|torch::distributed::rpc::\w+::(retryExpiredRpcs|pollTimeout\w*|listenLoop\w*|pollTimedOut\w*)"
         r"|torch::distributed::autograd::\w+::(poll|cleanup)\w*)",
         "TensorPipe and torch RPC loops",
         "RPC pool",

@@ -18,7 +18,7 @@ _CALLS = (
     (r"I?scatterv?", "scatter"),
     (r"I?barrier", "barrier"),
     (r"[IBSR]?send(_init)?", "send"),
-    (r"I?m?recv(_init)?", "recv"),
+    (r"(I?m?recv(_init)?|m?probe)", "recv"),
     (r"sendrecv(_replace)?", "send_recv"),
 )
 
