@@ -11,18 +11,24 @@ from typing import FrozenSet, Optional
 from gdbext.analysis.progress.own_work import (
     alone,
     has_code,
+    looked_long,
     other_ends,
     serves,
     waits_inside,
     works,
 )
-from gdbext.analysis.progress.pool_tasks import waits_for_result
+from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
+from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of, without
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
 from gdbext.model.codes import Code
+from gdbext.model.text.patterns import regex
 
+_HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
+"""Functions of Python's servers in which a request is answered."""
 _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 
@@ -33,7 +39,13 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     servers = [party for party in view.parties if serves(view, party)]
     others = without(view.parties, servers)
     threads = (one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None))
-    if not servers or not others or not all(map(_receives, others)) or any(map(waits_for_result, threads)):
+    polling = [party for party in others if _polls_for_orders(view, party)]
+    if polling and not looked_long(view):
+        return None
+    others = without(others, polling)
+    if not servers or not all(map(_receives, others)) or any(map(waits_for_result, threads)):
+        return None
+    if not (others or polling):
         return None
     pids = frozenset(party.process.pid or 0 for party in view.parties)
     fed = {party.process.pid for party in servers}
@@ -44,6 +56,7 @@ def at_rest(view: JobView) -> Optional[Candidate]:
             return None
         fed.update(party.process.pid for party in without(left, following))
         left = following
+    others = [*others, *polling]
     summary = (
         f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}; {who(others)} "
         f"{verb(others, 'waits', 'wait')} for messages of the same program, for example in {where(others[0])}. "
@@ -51,6 +64,19 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     )
     return Candidate(
         cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), [*servers, *others])
+    )
+
+
+def _polls_for_orders(view: JobView, party: Party) -> bool:
+    """Whether its threads have begun nothing: the main one waits for another one of them, and these look again and
+    again, in no task of a pool or server, whether there is something to do."""
+    if party.kind != "condvar-idle" or party.thread is None or party.thread.switches or not for_ever(party.thread):
+        return False
+    own = threads_of(view, party.index, lambda one: one.helper is None)
+    looking = [one for one in own if one.judged.rule in OWN_SLEEPS]
+    return bool(looking) and all(
+        one.judged.idle or not (inside_task(one) or matches_any(_HANDLERS, calls_of(one)) or one.kind == "mutex")
+        for one in own
     )
 
 

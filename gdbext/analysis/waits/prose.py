@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import is_in, named, operation, start, taken_in, verb, what, where, who
+from gdbext.analysis.verdict.wording import is_in, named, operation, place, start, taken_in, verb, what, where, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
@@ -155,14 +155,20 @@ def _different(parties: Sequence[Party]) -> str:
     one = len({party.judged.collective for party in parties}) == 1
     if one and any(party.other_side is not None for party in parties):
         return "messages that wait for one another"
+    if one and parties[0].judged.collective in _ONE_SIDE:
+        return _ONE_SIDE[parties[0].judged.collective]
     return "the same collective with different sizes" if one else "different collectives"
 
 
 def _sides(parties: Sequence[Party]) -> str:
     """`rank 1 in all_gather; ranks 0,2 in all_reduce`, the smaller side first."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
+    alike = len({party.judged.collective for party in parties}) == 1
     for party in parties:
-        groups.setdefault((_operation(party), party.count, party.communicator), []).append(party)
+        name = _operation(party)
+        outer = party.frame(party.judged.engine_frame) if alike and name in SAID else None
+        name = f"{name}, called from {place(outer)}" if outer is not None else name
+        groups.setdefault((name, party.count, party.communicator), []).append(party)
     several = len({party.communicator for party in parties}) > 1
     pieces = []
     for (name, count, communicator), members in sorted(groups.items(), key=lambda item: len(item[1]))[:_MOST_SIDES]:
@@ -231,6 +237,10 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     )
 
 
+_ONE_SIDE = {
+    "recv": "calls that wait for a message, and none of them sends",
+    "send": "calls that send a message, and none of them receives",
+}
 _NEEDS = ("collective", "rendezvous")
 _BARE = ("mutex", "rwlock", "futex", "semaphore", "condition", "lock")
 

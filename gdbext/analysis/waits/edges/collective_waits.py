@@ -65,7 +65,7 @@ def draw(drawing: Drawing) -> None:
         _absent(drawing, meeting)
     _each_other(drawing, meetings, members)
     _rendezvous(drawing, meetings)
-    _store_keys(drawing)
+    _store_keys(drawing, meetings)
     for party in (one for one in view.parties if one in ending):
         _ends(drawing, party, main)
 
@@ -267,12 +267,18 @@ def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Seque
     return True
 
 
-def _store_keys(drawing: Drawing) -> None:
-    """Keys of the store that the program itself waits for: any of the other ranks may be who sets them."""
+def _store_keys(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
+    """Keys of the store that the program itself waits for: any of the other ranks may be who sets them. Who waits for
+    one is in no collective meanwhile."""
     waiting = [party for party in drawing.view.of("init") if asks_store(party)]
     for party in waiting:
         node = drawing.resource("collective", "key", "a key of the store")
         drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
+    for meeting in meetings:
+        for party in waiting:
+            if is_member(meeting.ranks, party):
+                sure = "named" if meeting.ranks is not None and drawing.view.stands_still else "inferred"
+                drawing.join(meeting.node, drawing.rank(party), "called elsewhere", sure, drawing.fact(party))
     for party in without(_members(drawing.view), waiting) if waiting else ():
         node = drawing.resource("collective", "key", "a key of the store")
         drawing.join(node, drawing.rank(party), "member", "inferred", drawing.fact(party), ANY)

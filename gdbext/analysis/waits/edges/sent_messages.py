@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Dict, List, Sequence
 
-from gdbext.analysis.verdict.job_view import Party, without
+from gdbext.analysis.verdict.job_view import JobView, Party, without
+from gdbext.analysis.verdict.wording import where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
+from gdbext.model.codes import Given
 from gdbext.model.waits import ANY, Node
 
 PAIRS = ("send", "recv", "send_recv")
@@ -22,9 +24,16 @@ def draw(
     told = [party for party in pairs if _told(drawing, known, party, away)]
     pairs = without(pairs, told)
     if _nobody_else(drawing, pairs, members, meetings):
-        for party in [party for meeting in meetings for party in meeting.parties] or pairs:
+        for party in [party for meeting in meetings for party in meeting.parties] or _odd_ones(pairs):
             node = _node(drawing, pairs[0])
             drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
+        told += pairs
+    elif _past_each_other(drawing.view, pairs, members, meetings):
+        for one in {party.judged.collective: party for party in pairs}.values():
+            for party in pairs:
+                if _answers(one, party):
+                    node = _node(drawing, one)
+                    drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
         told += pairs
     for meeting in meetings:
         for party in told:
@@ -62,6 +71,28 @@ def _told(drawing: Drawing, known: Members, party: Party, away: Sequence[Party])
 
 def _answers(party: Party, other: Party) -> bool:
     return other.judged.collective == _OTHER.get(party.judged.collective or "")
+
+
+def _odd_ones(pairs: Sequence[Party]) -> Sequence[Party]:
+    """Of those that all wait for a message the ones that were called from another place than most; else all."""
+    places: Dict[str, List[Party]] = {}
+    for party in pairs:
+        places.setdefault(where(party), []).append(party)
+    *fewer, most = sorted(places.values(), key=len)
+    odd = [party for some in fewer for party in some]
+    return odd if len(odd) < len(most) else pairs
+
+
+def _past_each_other(
+    view: JobView, pairs: Sequence[Party], members: Sequence[Party], meetings: Sequence[Meeting]
+) -> bool:
+    """Whether some send and others receive, all of the job are inside of their calls, and none of them got on between
+    two copies: they do not mean the same message."""
+    if {party.judged.collective for party in pairs} != {"send", "recv"} or not view.complete or view.moved:
+        return False
+    inside = sum(len(meeting.parties) for meeting in meetings)
+    looked = all(party.thread is not None and party.thread.still is not None for party in members)
+    return looked and view.given is Given.LIVE and len(pairs) + inside >= len(members)
 
 
 def _nobody_else(
