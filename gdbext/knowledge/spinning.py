@@ -3,3 +3,6 @@
 SPINNING_AFTER = 20.0
 """Seconds at one place from which a rank that runs while all others wait for it is more likely in a loop than at work;
 `--spinning-after`."""
+
+LONG_SLEEP = 600.0
+"""Seconds of a sleep that somebody who waits for an answer of the sleeper takes for a hang."""

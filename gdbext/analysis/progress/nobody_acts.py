@@ -16,8 +16,10 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
+from gdbext.knowledge.spinning import LONG_SLEEP
 
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
@@ -27,7 +29,8 @@ def asks(one: Party) -> bool:
     """Whether it has begun something that somebody else must end: nobody waits so who has nothing to do."""
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
-    return sends or one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
+    waits = one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
+    return sends or waits or asks_for_file(one)
 
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
@@ -35,7 +38,9 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     if not alone(view) or len(view.parties) < 2 or any(works(view, party) for party in view.parties):
         return None
     threads = [one for party in view.parties for one in _threads(view, party)]
-    asking = [one for one in threads if asks(one)]
+    sleeping = [one for one in threads if _sleeps_long(one)]
+    # Whose child sleeps for an hour may well mean it to.
+    asking = [one for one in threads if asks(one) and not (sleeping and one.judged.rule in CHILD_WAITS)]
     if not asking or any(serves(view, party) for party in view.parties) or not all(map(_may_wait, threads)):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
@@ -43,7 +48,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         return None
     if _ran(view) or any(was_woken(thread) for process in view.snapshot.processes for thread in process.threads):
         return None
-    blamed = _to_blame(view, asking)
+    blamed = _first(view, sleeping) or _to_blame(view, asking)
     victims = without(view.parties, blamed)
     summary = (
         f"Nobody in this program can proceed: {who(_first(view, asking))} {verb(_first(view, asking), 'waits', 'wait')} "
@@ -76,8 +81,14 @@ def _stands(one: Party) -> bool:
     """Whether it waits without a limit and was not woken, or looks again and again for what it has asked for."""
     if one.thread is None:
         return False
-    looks = asks_for_file(one) or one.judged.rule in LOADER_WAITS
+    looks = asks_for_file(one) or one.judged.rule in LOADER_WAITS or _sleeps_long(one)
     return looks or (not one.thread.switches and (for_ever(one.thread) or one.judged.idle))
+
+
+def _sleeps_long(one: Party) -> bool:
+    """Whether the program itself has sent it to sleep for so long that nobody can mean to wait for it."""
+    ends = one.thread.sleeps if one.thread is not None else None
+    return one.judged.rule in OWN_SLEEPS and ends is not None and ends >= LONG_SLEEP
 
 
 def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
