@@ -32,7 +32,7 @@ def ready(options: argparse.Namespace) -> None:
 
 
 def seconds_to_wait(snapshot: JobSnapshot, spinning_after: float) -> Optional[float]:
-    """For how long to wait before the job is looked at again; None where the answer stands, or more looks do not help."""
+    """For how long to wait before the job is looked at again; None where the answer stands, or looks do not help."""
     answer = judge(snapshot, None, spinning_after).verdict.decided_by
     first = min((one.taken_at for one in (*snapshot.earlier, snapshot) if one.taken_at is not None), default=None)
     if answer is None or not answer.startswith(LONGER) or first is None:

@@ -262,7 +262,7 @@ RESULT = ("__futex_wait@libc.so.6", "wait@threading.py:320", "result@concurrent/
     [
         (RESULT, 880, 0, "other"),
         (RESULT, 880, 1, "not-a-hang"),
-        (RESULT, 100, 0, "unknown"),
+        (RESULT, 100, 0, "other"),
         (JOINS, 880, 0, "unknown"),
     ],
 )
@@ -294,7 +294,7 @@ def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
 @pytest.mark.parametrize(
     ("outside", "threads", "cause"),
     [("_launch@multiprocessing/popen_fork.py:71", 1, "fork-after-cuda"), ("_launch@popen_fork.py:71", 2, "unknown"),
-     ("spawn_main@multiprocessing/spawn.py:122", 1, "unknown")],
+     ("spawn_main@multiprocessing/spawn.py:122", 1, "other")],
 )  # fmt: skip
 def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_does_it(outside, threads, cause):
     loads = stack("poll@libc.so.6", "_try_get_data@torch/utils/data/dataloader.py:1132", *MAIN, switches=0, state="S")
@@ -302,7 +302,7 @@ def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_do
     other = stack("??@libwhatever.so", *ENTRY, switches=0, state="S")
     found = verdict(process(0, loads), process(1, *(waits, other)[:threads]))
     assert found.cause == cause
-    assert found.culprits == ((1,) if cause != "unknown" else ())
+    assert found.culprits == {"fork-after-cuda": (1,), "other": (0, 1), "unknown": ()}[cause]
 
 
 @pytest.mark.parametrize(
@@ -438,10 +438,12 @@ def test_a_rank_that_gets_its_data_piece_by_piece_is_not_surely_missing(switches
         assert found.decided_by is not None
 
 
-@pytest.mark.parametrize(("state", "finding"), [("R", False), ("S", True)])
-def test_an_open_cause_is_no_finding_while_the_thread_runs(state, finding):
+@pytest.mark.parametrize(
+    ("call", "state", "finding"), [("recv", "R", False), ("recv", "S", False), ("pthread_mutex_lock", "S", True)]
+)
+def test_an_open_cause_is_no_finding_while_the_thread_runs_or_has_asked_for_nothing(call, state, finding):
     """Beside a load it gets so little of a processor that nobody would call it busy."""
-    runs = stack("recv@libc.so.6", "half_sent@program.py:5", *MAIN, state=state, cpu=0.05, switches=3000)
+    runs = stack(f"{call}@libc.so.6", "half_sent@program.py:5", *MAIN, state=state, cpu=0.05, switches=3000)
     found = verdict(process(0, runs))
     assert (found.cause, found.finding) == ("unknown", finding)
 
@@ -502,11 +504,12 @@ def test_a_child_that_opens_a_named_pipe_which_nobody_reads_holds_up_who_spawns_
     assert verdict(two[0], works).cause != "other"
 
 
-@pytest.mark.parametrize(("asks", "said"), [("rpc_sync", True), ("step", False)])
+@pytest.mark.parametrize(("asks", "said"), [("rpc_sync", True), ("step", True), ("pthread_mutex_lock", False)])
 def test_an_answer_may_be_on_its_way(asks, said):
     """A healthy job between two requests: nobody was woken in the few moments between the two copies."""
-    file = "torch/distributed/rpc/api.py:842" if asks == "rpc_sync" else "engine.py:8"
+    file = {"rpc_sync": "torch/distributed/rpc/api.py:842", "step": "engine.py:8"}.get(asks, "libc.so.6")
     asking = stack("__futex_wait@libc.so.6", f"{asks}@{file}", *MAIN, syscall=FUTEX, switches=0)
     waiting = stack("__futex_wait@libc.so.6", "wait@threading.py:327", "serve@program.py:5", *MAIN, syscall=FUTEX)
+    waiting = replace(waiting, state="R")  # on its way
     found = verdict(process(0, asking), process(1, waiting))
     assert (found.cause, "not clear yet" in found.summary) == ("unknown", said), found.summary

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
+from gdbext.analysis.progress.nobody_acts import asks
 from gdbext.analysis.progress.own_work import (
     alone,
     has_code,
@@ -43,7 +44,7 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     if polling and not looked_long(view):
         return None
     others = without(others, polling)
-    if not servers or not all(map(_receives, others)) or any(map(waits_for_result, threads)):
+    if not servers or not all(map(_takes_orders, others)) or any(map(asks, threads)):
         return None
     if not (others or polling):
         return None
@@ -80,6 +81,12 @@ def _polls_for_orders(view: JobView, party: Party) -> bool:
     )
 
 
+def _takes_orders(party: Party) -> bool:
+    """Whether it waits for a message, or in memory that is shared for something to do."""
+    waits = party.kind in ("ipc-queue", "condvar-idle") and party.thread is not None and for_ever(party.thread)
+    return _receives(party) or (waits and not other_ends(party))
+
+
 def _receives(party: Party) -> bool:
     call = party.thread.syscall if party.thread is not None else None
     return party.kind in ("io", "ipc-queue") and call is not None and call[0] in _RECEIVES
@@ -87,7 +94,7 @@ def _receives(party: Party) -> bool:
 
 def _senders(party: Party, pids: FrozenSet[int]) -> FrozenSet[int]:
     """Who of the program may send what it waits for."""
-    anybody = has_code(party, Code.SENDERS)
+    anybody = has_code(party, Code.SENDERS) or not _receives(party)
     named = pids if anybody else pids.intersection({pid for ends in other_ends(party) for pid in ends})
     return named - {party.process.pid or 0}
 

@@ -14,6 +14,7 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
+_STOPS = 3  # turns that others' debuggers and freezers may have given a thread that sleeps in its collective
 _Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
 
 
@@ -43,8 +44,13 @@ def between_looks(
 
 def ran_between(old: RankSnapshot, new: RankSnapshot, thread: Optional[str]) -> bool:
     """Whether a thread that slept through both looks has had a processor between them."""
+    return turns_between(old, new, thread) != 0
+
+
+def turns_between(old: RankSnapshot, new: RankSnapshot, thread: Optional[str]) -> int:
+    """How often a thread that slept through both looks has had a processor between them."""
     turns = [one.turns for process in (old, new) for one in process.threads if one.id == thread]
-    return len(turns) == 2 and all(turns) and turns[0][-1] != turns[1][0]
+    return turns[1][0] - turns[0][-1] if len(turns) == 2 and all(turns) else 0
 
 
 def between_copies(
@@ -119,7 +125,7 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
         return True
     if judged.wait.collective is None:
         return False  # it may ask again and again
-    woken = judged.wait.kind in SLEEPING and ran_between(old, new, now.id)
+    woken = judged.wait.kind in SLEEPING and turns_between(old, new, now.id) > _STOPS
     return woken or returned_between(was, now, start)
 
 

@@ -1,7 +1,7 @@
 """Programs in which nobody acts any more, although somebody has asked for something that only they could give.
 
-Whoever waits for a lock, the end of a child, a result, or room to write has begun something. Where every thread of every
-process waits without a limit, nobody is left who could end that wait, however little is known of who should.
+Whoever waits for a lock, the end of a child, a result, or room to write has begun something. Where every thread of
+every process waits without a limit, nobody is left who could end that wait, however little is known of who should.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from gdbext.analysis.progress.own_work import alone, looked_long, other_ends, se
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of, without
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
 from gdbext.knowledge.spinning import LONG_SLEEP
+from gdbext.model.text.patterns import regex
 
+_MEETS = regex(r"Barrier\.wait$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 
@@ -30,32 +32,32 @@ def asks(one: Party) -> bool:
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
-    return sends or waits or asks_for_file(one)
+    return sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one))
 
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
     """All wait for each other: some have asked, the others have nothing to do, and nobody works on what was asked."""
     if not alone(view) or len(view.parties) < 2 or any(works(view, party) for party in view.parties):
         return None
-    threads = [one for party in view.parties for one in _threads(view, party)]
+    threads = _threads(view)
     sleeping = [one for one in threads if _sleeps_long(one)]
-    # Whose child sleeps for an hour may well mean it to.
-    asking = [one for one in threads if asks(one) and not (sleeping and one.judged.rule in CHILD_WAITS)]
+    asking = _asking(threads)
     if not asking or any(serves(view, party) for party in view.parties) or not all(map(_may_wait, threads)):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
     if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
         return None
-    if _ran(view) or any(was_woken(thread) for process in view.snapshot.processes for thread in process.threads):
-        return None
-    blamed = _first(view, sleeping) or _to_blame(view, asking)
+    if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
+        return None  # an answer may be on its way, and no thread be seen to carry it
+    blamed = _of(view, sleeping) or _to_blame(view, asking)
     victims = without(view.parties, blamed)
+    first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     summary = (
-        f"Nobody in this program can proceed: {who(_first(view, asking))} {verb(_first(view, asking), 'waits', 'wait')} "
-        f"in {where(asking[0])} for something that only the program itself can give, and no thread of its "
-        f"{len(view.processes)} processes works on it. {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in "
-        f"{where(blamed[0])}."
+        f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {where(first)} for something that "
+        f"only the program itself can give, and no thread of its {len(view.processes)} processes works on it."
     )
+    if first.index != blamed[0].index:
+        summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."
     return Candidate(
         cause="other",
         confidence="medium" if all(map(_stands, threads)) else "low",
@@ -66,8 +68,20 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     )
 
 
-def _threads(view: JobView, party: Party) -> List[Party]:
-    return threads_of(view, party.index, lambda one: one.helper is None)
+def nobody_asks(view: JobView) -> bool:
+    """Whether all that there is was read, and nobody has begun anything: nothing shows that something hangs."""
+    return alone(view) and not _asking(_threads(view))
+
+
+def _threads(view: JobView) -> List[Party]:
+    indexes = range(len(view.processes))
+    return [one for index in indexes for one in threads_of(view, index, lambda one: one.helper is None)]
+
+
+def _asking(threads: Sequence[Party]) -> List[Party]:
+    """Those who ask. Whose child has gone to sleep for long may well mean it to."""
+    sleeping = any(map(_sleeps_long, threads))
+    return [one for one in threads if asks(one) and not (sleeping and one.judged.rule in CHILD_WAITS)]
 
 
 def _may_wait(one: Party) -> bool:
@@ -99,7 +113,10 @@ def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
 
 
 def _ran(view: JobView) -> bool:
-    """Whether somebody who waits without a limit was woken between two looks."""
+    """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's."""
+    every = (thread for process in view.snapshot.processes for thread in process.threads)
+    if any(thread.state == "R" or was_woken(thread) for thread in every):
+        return True
     looks = [*view.before, view]
     for old, new in zip(looks, looks[1:]):
         then = {process.pid: process for process in old.snapshot.processes}
@@ -112,17 +129,17 @@ def _ran(view: JobView) -> bool:
 
 
 def _to_blame(view: JobView, asking: Sequence[Party]) -> List[Party]:
-    """Whose task waits for what is no result of another task; else who has asked for nothing; else everybody."""
-    inside = [one for one in asking if inside_task(one) and one.judged.rule not in REQUESTS]
-    ends = [one for one in inside if not waits_for_result(one)]
-    for some in (ends, without(view.parties, _first(view, asking))):
-        indexes = {one.index for one in some}
-        if indexes:
-            return [party for party in view.parties if party.index in indexes]
+    """Whose task waits for neither a result nor a message; else who has asked for nothing; else who waits for more than
+    the end or the result of another one; else everybody."""
+    ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
+    inside = [one for one in ends if inside_task(one) and not other_ends(one)]
+    for some in (inside, without(view.parties, _of(view, asking)), ends):
+        if some:
+            return _of(view, some)
     return list(view.parties)
 
 
-def _first(view: JobView, threads: Sequence[Party]) -> List[Party]:
+def _of(view: JobView, threads: Sequence[Party]) -> List[Party]:
     """The processes of these threads."""
     indexes = {one.index for one in threads}
     return [party for party in view.parties if party.index in indexes]

@@ -8,6 +8,7 @@ from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 from gdbext.analysis.communicators.launch_counts import counted
 from gdbext.analysis.failures.gpu_findings import clean_reports, findings
 from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
+from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubted
 from gdbext.analysis.stacks.decisive import decisive
@@ -220,6 +221,7 @@ def _unknown(view: JobView) -> Candidate:
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     may_go_on = view.given is Given.LIVE and view.looked_twice and any(map(_may_go_on, parties))
+    may_go_on = may_go_on or nobody_asks(view)
     return Candidate(
         cause="unknown",
         confidence="low",

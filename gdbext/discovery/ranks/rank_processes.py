@@ -71,11 +71,9 @@ class Census:
             if taken or not workers or above & set(found) or not work_together(family, self.table, self.facts):
                 continue
             driver = self.table.entries.get(family.driver or 0)
-            if driver is None:
-                pass
-            elif driver.pid in asked and not any(self.facts(pid).evidence for pid in workers):
-                workers.append(driver.pid)
-            elif takes_part(driver, [self.table.entries[pid] for pid in workers], self.proc):
+            meant = family.driver in asked and not any(self.facts(pid).evidence for pid in workers)
+            entries = [self.table.entries[pid] for pid in workers]
+            if driver is not None and (meant or takes_part(driver, entries, self.proc)):
                 workers.append(driver.pid)
             found.update({pid: of_family(self.facts(pid), family.name) for pid in workers})
         self._first.update(found)
