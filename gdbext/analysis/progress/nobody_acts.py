@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import ran_between
-from gdbext.analysis.progress.own_work import alone, looked_long, other_ends, serves, works
+from gdbext.analysis.progress.own_work import alone, looked_long, other_ends, serves, works, yields
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
@@ -113,9 +113,10 @@ def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
 
 
 def _ran(view: JobView) -> bool:
-    """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's."""
-    every = (thread for process in view.snapshot.processes for thread in process.threads)
-    if any(thread.state == "R" or was_woken(thread) for thread in every):
+    """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's,
+    unless it only looks again and again and lets others run meanwhile."""
+    every = [one for index in range(len(view.processes)) for one in threads_of(view, index) if one.thread is not None]
+    if any((one.thread.state == "R" and not yields(one)) or was_woken(one.thread) for one in every if one.thread):
         return True
     looks = [*view.before, view]
     for old, new in zip(looks, looks[1:]):
