@@ -40,8 +40,8 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     servers = [party for party in view.parties if serves(view, party)]
     others = without(view.parties, servers)
     threads = (one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None))
-    polling = [party for party in others if _polls_for_orders(view, party)]
-    if polling and not looked_long(view):
+    polling = [party for party in others if not _receives(party) and not _all_stand(view, party)]
+    if polling and not (looked_long(view) and all(_polls_for_orders(view, party) for party in polling)):
         return None
     others = without(others, polling)
     if not servers or not all(map(_takes_orders, others)) or any(map(asks, threads)):
@@ -71,14 +71,19 @@ def at_rest(view: JobView) -> Optional[Candidate]:
 def _polls_for_orders(view: JobView, party: Party) -> bool:
     """Whether its threads have begun nothing: the main one waits for another one of them, and these look again and
     again, in no task of a pool or server, whether there is something to do."""
-    if party.kind != "condvar-idle" or party.thread is None or party.thread.switches or not for_ever(party.thread):
+    if not _takes_orders(party):
         return False
-    own = threads_of(view, party.index, lambda one: one.helper is None)
-    looking = [one for one in own if one.judged.rule in OWN_SLEEPS]
-    return bool(looking) and all(
-        one.judged.idle or not (inside_task(one) or matches_any(_HANDLERS, calls_of(one)) or one.kind == "mutex")
-        for one in own
-    )
+    looking = [one for one in threads_of(view, party.index, lambda one: one.helper is None) if not _stands(one)]
+    napping = (one.judged.rule in OWN_SLEEPS and not matches_any(_HANDLERS, calls_of(one)) for one in looking)
+    return all(napping) and not any(map(inside_task, looking))
+
+
+def _all_stand(view: JobView, party: Party) -> bool:
+    return all(_stands(one) for one in threads_of(view, party.index, lambda one: one.helper is None))
+
+
+def _stands(one: Party) -> bool:
+    return one.judged.idle or (one.thread is not None and not one.thread.switches and for_ever(one.thread))
 
 
 def _takes_orders(party: Party) -> bool:

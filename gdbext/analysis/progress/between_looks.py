@@ -10,11 +10,13 @@ from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.causes.slow import NOTHING
 from gdbext.knowledge.labels import BLOCKING, SLEEPING
+from gdbext.knowledge.runtimes.system_calls import POLL
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
 _STOPS = 3  # turns that others' debuggers and freezers may have given a thread that sleeps in its collective
+_LONG = 60_000  # milliseconds of a limit
 _Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
 
 
@@ -123,10 +125,16 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
     depth = len(now.calls) - start
     if _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now):
         return True
-    if judged.wait.collective is None:
+    if judged.wait.collective is None and not (judged.wait.kind == "store-wait" and _waits_long(was, now)):
         return False  # it may ask again and again
     woken = judged.wait.kind in SLEEPING and turns_between(old, new, now.id) > _STOPS
     return woken or returned_between(was, now, start)
+
+
+def _waits_long(*threads: ThreadStack) -> bool:
+    """Whether they poll with a limit that is further off than two looks are apart."""
+    calls = [one.syscall for one in threads]
+    return all(call is not None and call[0] == POLL and _LONG <= call[3] < 1 << 31 for call in calls)
 
 
 def returned_between(was: ThreadStack, now: ThreadStack, inside: int) -> bool:

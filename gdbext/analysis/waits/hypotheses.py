@@ -116,7 +116,9 @@ class Finder:
                 target = next((edge.target.id for edge in self._graph.after(one.id)), "")
                 sides.setdefault(target, []).append(one)
         *smaller, largest = sorted(sides.values(), key=len)
-        if all(map(self._collects, largest)) and not any(self._collects(one) for side in smaller for one in side):
+        if not smaller or (
+            all(map(self._collects, largest)) and not any(self._collects(one) for side in smaller for one in side)
+        ):
             return largest
         odd = [one for side in smaller for one in side]
         return odd if len(odd) < len(largest) else [*odd, *largest]

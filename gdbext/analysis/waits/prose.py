@@ -150,6 +150,8 @@ def _dead(dead: Sequence[Party]) -> str:
 
 
 def _different(parties: Sequence[Party]) -> str:
+    if all(party.kind == "store-wait" for party in parties):
+        return "calls that wait for a key of the store, which only another rank sets"
     if not all(party.judged.collective for party in parties):
         return "different calls of the library"
     one = len({party.judged.collective for party in parties}) == 1

@@ -279,9 +279,12 @@ def _store_keys(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
             if is_member(meeting.ranks, party):
                 sure = "named" if meeting.ranks is not None and drawing.view.stands_still else "inferred"
                 drawing.join(meeting.node, drawing.rank(party), "called elsewhere", sure, drawing.fact(party))
-    for party in without(_members(drawing.view), waiting) if waiting else ():
+    others = without(_members(drawing.view), waiting) if waiting else []
+    everybody = len(waiting) > 1 and not others and drawing.view.complete and drawing.view.stands_still
+    for party in waiting if everybody else others:
         node = drawing.resource("collective", "key", "a key of the store")
-        drawing.join(node, drawing.rank(party), "member", "inferred", drawing.fact(party), ANY)
+        kind = "called elsewhere" if everybody else "member"
+        drawing.join(node, drawing.rank(party), kind, "inferred", drawing.fact(party), ANY)
 
 
 def _ends(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:

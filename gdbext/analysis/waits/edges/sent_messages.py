@@ -91,8 +91,7 @@ def _past_each_other(
     if {party.judged.collective for party in pairs} != {"send", "recv"} or not view.complete or view.moved:
         return False
     inside = sum(len(meeting.parties) for meeting in meetings)
-    looked = all(party.thread is not None and party.thread.still is not None for party in members)
-    return looked and view.given is Given.LIVE and len(pairs) + inside >= len(members)
+    return view.given is Given.LIVE and view.looked_twice and len(pairs) + inside >= len(members)
 
 
 def _nobody_else(

@@ -1,0 +1,185 @@
+"""Jobs in which nobody acts any more, and their twins, which are at rest or at work; what two looks show of calls."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.codes import Code
+from gdbext.model.locks import Peer
+from gdbext.model.missing import Missing
+from tests.unit.stacks import gloo_reducing, job, rank, stack
+from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, live, process, verdict
+
+WAITS = ("do_futex_wait@libc.so.6", "wait@threading.py:327")
+EVENT = ("do_futex_wait@libc.so.6", "wait@multiprocessing/synchronize.py:268", "Event.wait@synchronize.py:356")
+JOINS = ("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27", "join@multiprocessing/process.py:149")
+RESULT = (*WAITS, "result@concurrent/futures/_base.py:451")
+TASK = ("prepare@engine.py:4", "_process_worker@concurrent/futures/process.py:263")
+SLEEPS = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "read@ring.py:13")
+NAP = (230, 1, 1, 1, 0, 0, 0)
+
+
+def still(*frames, call=FUTEX, **fields):
+    return stack(*frames, *MAIN, **{"syscall": call, "switches": 0, "state": "S", "cpu": 0.0, **fields})
+
+
+def joins(of=101):
+    child = Peer(100, f"pid {of}", (of,), ("S",), ("a",))
+    return process(0, still(*JOINS, call=(61, of, 0, 0, 0, 0, 0)), peers=(child,))
+
+
+@pytest.mark.parametrize(
+    ("asks", "other", "culprits"),
+    [
+        (joins(), still(*EVENT), (1,)),
+        (process(0, still(*RESULT, "main@engine.py:9")), still(*EVENT, *TASK), (1,)),
+        (process(0, still(*RESULT, "main@engine.py:9")), still(*RESULT, *TASK), (0, 1)),
+        (joins(), still("sem_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95"), (1,)),
+    ],
+    ids=["nobody sets the event", "inside of the task", "each for a result", "a lock of processes"],
+)
+def test_where_somebody_has_asked_and_all_wait_nobody_acts(asks, other, culprits):
+    found = verdict(asks, process(1, other))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "medium", culprits)
+    assert found.finding and "Nobody in this program can proceed" in found.summary
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        still(*EVENT, switches=2),
+        still("compute@engine.py:4", state="R", cpu=0.9),
+        still(*SLEEPS, call=NAP, sleeps=0.5, switches=4),
+        still(*SLEEPS, call=NAP, sleeps=3000.0),
+    ],
+    ids=["woken", "computes", "naps", "sleeps for an hour, and its parent waits for its end"],
+)
+def test_while_somebody_may_act_nothing_is_found(other):
+    assert not verdict(joins(), process(1, other)).finding
+
+
+def test_a_thread_of_a_library_that_was_woken_may_bring_the_answer():
+    carries = stack("epoll_wait@libc.so.6", "uv_run@libuv.so.1", syscall=READ, switches=1, state="S")
+    found = verdict(process(0, still(*RESULT, "main@engine.py:9"), carries), process(1, still(*EVENT, *TASK)))
+    assert not found.culprits
+
+
+@pytest.mark.parametrize(("seconds", "finding"), [(86000.0, True), (5.0, False)])
+def test_who_sleeps_for_very_long_does_not_answer(seconds, finding):
+    reads = still("recv@libc.so.6", "readinto@socket.py:706", "fetch@engine.py:4", call=(45, 3, 1, 1, 0, 0, 0))
+    peer = Peer(101, "tcp 127.0.0.1:1 - 127.0.0.1:2", (102,), ("S",), ("a",))
+    waits = process(0, still(*RESULT, "main@engine.py:9"))
+    sleeps = process(2, still(*SLEEPS, call=NAP, sleeps=seconds))
+    found = verdict(waits, process(1, reads, peers=(peer,)), sleeps)
+    assert (found.finding, found.culprits) == (finding, (2,) if finding else ())
+
+
+SERVER = process(
+    0,
+    still(*ACCEPTS, "serve@engine.py:3", call=(288, 3, 0, 0, 0, 0, 0)),
+    peers=(Peer(100, "tcp 127.0.0.1:80", Missing("it listens", Code.ANYBODY)),),
+)
+
+
+def test_workers_that_wait_in_shared_memory_for_orders_of_a_server_are_at_rest():
+    assert verdict(SERVER, process(1, still(*EVENT, "work@engine.py:4"))).cause == "not-a-hang"
+    asks = verdict(SERVER, process(1, still("sem_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95")))
+    assert asks.cause != "not-a-hang"
+
+
+def polls(number, *outer):
+    main = still(*WAITS, "wait@threading.py:629", "worker@ring.py:20")
+    looks = stack(*SLEEPS, *(outer or ("loop@ring.py:3",)), syscall=NAP, switches=90, sleeps=0.001, state="S", cpu=0.01)
+    return process(number, main, looks)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outer", "cause"),
+    [(0, (), "unknown"), (25, (), "not-a-hang"), (25, ("do_GET@http/server.py:9",), "unknown"), (25, TASK, "unknown")],
+)
+def test_workers_that_poll_for_orders_are_at_rest_when_nothing_else_was_seen_for_long(seconds, outer, cause):
+    seen = live(SERVER, polls(1, *outer), polls(2, *outer))
+    looks = [replace(seen, taken_at=1000.0 + at) for at in sorted({0, seconds})]
+    found = judge(replace(looks[-1], earlier=tuple(looks[:-1]))).verdict
+    assert found.cause == cause
+
+
+def test_who_has_asked_for_nothing_is_no_finding():
+    found = verdict(process(0, still(*GETS, "work@engine.py:4", call=READ)))
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+
+
+KEY = ("poll@libc.so.6", "c10d::TCPStore::doWait@libtorch_cpu.so", "take@engine.py:72", *MAIN)
+
+
+def asks_key(number):
+    return rank(number, stack(*KEY, syscall=(7, 1, 1, 86400000, 0, 0, 0), switches=0, still=0, cpu=0.0))
+
+
+def standing(number):
+    one = gloo_reducing(number)
+    return replace(one, threads=tuple(replace(thread, still=0, switches=0, cpu=0.0) for thread in one.threads))
+
+
+def test_a_key_of_the_store_and_a_collective_wait_for_each_other():
+    found = judge(job(standing(0), standing(1), asks_key(2), apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", (2,))
+
+
+def test_ranks_that_all_wait_for_keys_wait_for_each_other():
+    found = judge(job(asks_key(0), asks_key(1), asks_key(2), apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", (0, 1, 2))
+    assert "a key of the store, which only another rank sets" in found.summary
+    alone = judge(job(asks_key(0), asks_key(1), world_size=3, apart=1.2)).verdict
+    assert alone.cause != "collective-mismatch", "the third may set them"
+
+
+def in_mpi(number, call, place="serve@farm.py:26", still=1):
+    calls = (f"mca_pml_ob1_{call.lower()}@mca_pml_ob1.so", f"PMPI_{call}@libmpi.so.40", place, *MAIN)
+    return rank(number, stack(*calls, state="R", cpu=0.9, switches=3000, still=still))
+
+
+def test_ranks_that_probe_and_nobody_sends():
+    master = in_mpi(0, "Mprobe", "collect@farm.py:44")
+    found = judge(job(master, in_mpi(1, "Mprobe"), in_mpi(2, "Mprobe"), apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", (0,))
+    assert "none of them sends" in found.summary and "collect (farm.py:44)" in found.summary
+
+
+def test_a_send_and_a_receive_that_do_not_mean_each_other():
+    ranks = in_mpi(0, "Recv"), in_mpi(1, "Ssend"), in_mpi(2, "Barrier")
+    found = judge(job(*ranks, apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", (0, 1))
+    assert judge(job(*ranks)).verdict.cause == "unknown", "seen once they may be about to meet"
+    moved = in_mpi(2, "Barrier", still=5)
+    assert judge(job(*ranks[:2], moved, apart=1.2)).verdict.cause == "not-a-hang"
+
+
+def marked(number, *marks, looped=False):
+    outer = ("step@train.py:5", "train@train.py:9", "<module>@train.py:1")
+    if looped:
+        return rank(number, stack("spin@train.py:3", *outer, state="R", cpu=0.9, marks=marks))
+    one = gloo_reducing(number)
+    main = replace(one.threads[0], frames=(*one.threads[0].frames[:4], *stack(*outer).frames), marks=marks, still=1)
+    return replace(one, threads=(replace(main, switches=0, cpu=0.0), *one.threads[1:]))
+
+
+def two_looks(first, second):
+    looks = [job(*ranks, apart=1.2, taken_at=1000.0 + at) for at, ranks in ((0, first), (24, second))]
+    return judge(replace(looks[1], earlier=looks[:1])).verdict
+
+
+@pytest.mark.parametrize(
+    ("waits", "loops", "cause"),
+    [
+        ((7, 8, 9), (5, 6, 7, 8), "missing-rank"),
+        ((7, 80, 9), (5, 6, 7, 8), "not-a-hang"),  # the caller of what waits has gone on
+        ((7, 0, 9), (5, 6, 7, 8), "missing-rank"),  # it was not read
+        ((7, 8, 9), (5, 6, 7, 80), "missing-rank"),  # the loop itself counts
+        ((7, 8, 9), (5, 60, 7, 8), "unknown"),  # the loop was called anew
+    ],
+)
+def test_local_variables_of_a_caller_show_that_its_call_has_returned(waits, loops, cause):
+    first = marked(0, 7, 8, 9), marked(1, 5, 6, 7, 8, looped=True)
+    assert two_looks(first, (marked(0, *waits), marked(1, *loops, looped=True))).cause == cause
