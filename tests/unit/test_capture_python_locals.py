@@ -6,6 +6,7 @@ import pytest
 
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.capture.python import local_marks
 from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
@@ -39,6 +40,32 @@ def test_names_and_objects_are_those_of_the_program(version):
     assert "outer.unbound" not in found
     assert [frame.is_module for frame in frames] == [False] * (len(frames) - 1) + [True]
     assert all(frame.line and frame.file.endswith("python_locals.py") for frame in frames)
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_the_mark_of_a_frame_changes_with_its_variables(version):
+    def marks():
+        state, thread, read = frozen(target.pid)
+        found = local_marks.reader(state, read)(thread)
+        assert len(found) == len(locals_of(state, thread, read)) and all(found)
+        return found[1:4]  # turns, turn, wait
+
+    with PythonTarget("python_turns.py", python=PYTHONS[version]) as target:
+        first = marks()
+        assert marks() == first
+        target.process.stdin.write("\n")
+        target.process.stdin.flush()
+        assert target.process.stdout.readline() == "ready\n"
+        later = marks()
+    assert [old == new for old, new in zip(first, later)] == [False, False, True]
+
+
+def test_a_frame_that_is_another_by_now_has_no_mark():
+    with PythonTarget("python_locals.py") as target:
+        state, thread, read = frozen(target.pid)
+        lost = thread.addresses[-1]
+        found = local_marks.reader(state, lambda at, size: b"?" * size if at == lost else read(at, size))(thread)
+    assert found[0] == 0 and all(found[1:])
 
 
 def test_memory_that_is_not_there_any_more():

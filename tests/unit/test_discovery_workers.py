@@ -61,6 +61,15 @@ def test_workers_of_multiprocessing(tree, selector):
     assert jobs(tree, selector) == [([(None, 20), (None, 21), (None, 22)], {10: "parent", 11: "helper"})]
 
 
+@pytest.mark.parametrize(("libraries", "ranks"), [((), [10, 20, 21]), ((TORCH,), [20, 21])])
+def test_a_driver_that_is_named_beside_its_workers_is_read_unless_they_are_ranks(tree, libraries, ranks):
+    """A launcher stands for its ranks alone: it comes to none of their collectives."""
+    tree.add(10, 1, "python serve.py")
+    spawned(tree, 10, (20, 21), files=libraries)
+    (tree.folder / "10" / "wchan").write_text("do_wait")
+    assert [pid for _, pid in jobs(tree, Selector((10, 20)))[0][0]] == ranks
+
+
 def test_what_a_fork_server_forks_has_its_title(tree):
     tree.add(10, 1, "python serve.py")
     tree.add(11, 10, SERVER)

@@ -79,9 +79,12 @@ def _threads(view: JobView) -> List[Party]:
 
 
 def _asking(threads: Sequence[Party]) -> List[Party]:
-    """Those who ask. Whose child has gone to sleep for long may well mean it to."""
-    sleeping = any(map(_sleeps_long, threads))
-    return [one for one in threads if asks(one) and not (sleeping and one.judged.rule in CHILD_WAITS)]
+    """Those who ask; where somebody has gone to sleep for long, also who waits for a message of his. Whose child has
+    may well mean it to."""
+    sleeping = {one.process.pid for one in threads if _sleeps_long(one)}
+    found = [one for one in threads if asks(one) and not (sleeping and one.judged.rule in CHILD_WAITS)]
+    to_sleepers = (one for one in threads if one.kind in ("io", "ipc-queue") and one.judged.rule not in CHILD_WAITS)
+    return found or [one for one in to_sleepers if any(sleeping.issuperset(pids) and pids for pids in other_ends(one))]
 
 
 def _may_wait(one: Party) -> bool:

@@ -167,10 +167,10 @@ def _sides(parties: Sequence[Party]) -> str:
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     alike = len({party.judged.collective for party in parties}) == 1
     for party in parties:
-        name = _operation(party)
-        outer = party.frame(party.judged.engine_frame) if alike and name in SAID else None
-        name = f"{name}, called from {place(outer)}" if outer is not None else name
-        groups.setdefault((name, party.count, party.communicator), []).append(party)
+        said = _operation(party)
+        outer = party.frame(party.judged.engine_frame) if alike and said in SAID else None
+        said = f"{said}, called from {place(outer)}" if outer is not None else said
+        groups.setdefault((said, party.count, party.communicator), []).append(party)
     several = len({party.communicator for party in parties}) > 1
     pieces = []
     for (name, count, communicator), members in sorted(groups.items(), key=lambda item: len(item[1]))[:_MOST_SIDES]:

@@ -61,7 +61,7 @@ class Census:
 
     def take_workers(self, asked: Sequence[int] = ()) -> bool:
         """Take the workers of programs for ranks where nothing but their likeness speaks for it. Their driver is one of
-        them where it works with them, or where the user `asked` for it, and they are no ranks that number each other.
+        them where it works with them, or where the user `asked` for both, and they come to no collectives.
         """
         found: Dict[int, Member] = {}
         for family in self.families:
@@ -71,7 +71,8 @@ class Census:
             if taken or not workers or above & set(found) or not work_together(family, self.table, self.facts):
                 continue
             driver = self.table.entries.get(family.driver or 0)
-            meant = family.driver in asked and not any(self.facts(pid).evidence for pid in workers)
+            meant = family.driver in asked and any(pid in asked for pid in workers)
+            meant = meant and not any(self.facts(pid).evidence for pid in workers)
             entries = [self.table.entries[pid] for pid in workers]
             if driver is not None and (meant or takes_part(driver, entries, self.proc)):
                 workers.append(driver.pid)
