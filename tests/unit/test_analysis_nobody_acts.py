@@ -105,6 +105,12 @@ def test_workers_that_poll_for_orders_are_at_rest_when_nothing_else_was_seen_for
     assert found.cause == cause
 
 
+def test_a_side_thread_that_naps_decides_nothing_where_the_main_one_is_idle():
+    naps = stack(*SLEEPS, "report@engine.py:3", syscall=NAP, switches=2, sleeps=1.0, state="S")
+    found = judge(live(process(0, SERVER.threads[0], naps, peers=SERVER.peers)))
+    assert (found.processes[0].wait.thread, found.verdict.cause) == ("100", "not-a-hang")
+
+
 def test_who_has_asked_for_nothing_is_no_finding():
     found = verdict(process(0, still(*GETS, "work@engine.py:4", call=READ)))
     assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.thread_kind import group_of
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
@@ -36,6 +37,8 @@ _KINDS = {
     "native-compute": (50, 40),
     "gil": (55, 24),
 }
+_NAPS = 16
+"""A side thread that sleeps for as long as it chose, and looks again and again: an idle main one says more."""
 _HELPER = (1, 0)
 _LONG_IDS = ("text:backtrace", "text:faulthandler", "text:openmpi", "text:traceback", "text:ucx")
 _FEW = 4
@@ -63,7 +66,9 @@ def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Option
             says = [one for one in positions if (one in mains) == main and _says(process, one, judgement)]
             first = min(says, key=lambda one: (one in parts, one), default=None)
             if first is not None:
-                key = (_weight(judgement, main, others), int(first not in parts), int(main), -first)
+                naps = process.given is Given.LIVE and not main and judgement.rule in OWN_SLEEPS
+                weight = _NAPS if naps else _weight(judgement, main, others)
+                key = (weight, int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
     return None if best is None or _may_be_another(process, judged, best[0], bool(best[2])) else -best[3]
 
