@@ -162,6 +162,21 @@ def test_a_send_and_a_receive_that_do_not_mean_each_other():
     assert judge(job(*ranks[:2], moved, apart=1.2)).verdict.cause == "not-a-hang"
 
 
+def test_ranks_in_one_collective_with_different_roots():
+    def broadcasting(number, root):
+        one = standing(number)
+        calls = stack("c10d::Work::wait@libtorch_cpu.so", "broadcast@torch/distributed/distributed_c10d.py:3151", *MAIN)
+        names = {"group": "0", "ranks": "0,1,2", "group_src": root}
+        frames = (calls.frames[0], replace(calls.frames[1], captures=names), *calls.frames[2:])
+        return replace(one, threads=(replace(one.threads[0], frames=frames), *one.threads[1:]))
+
+    found = judge(job(*(broadcasting(number, root) for number, root in enumerate((0, 2, 0))), apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("collective-mismatch", (1,))
+    assert "the same collective with different roots: rank 1 in broadcast" in found.summary
+    same = judge(job(*(broadcasting(number, 0) for number in range(3)), apart=1.2)).verdict
+    assert same.cause == "unknown"
+
+
 def marked(number, *marks, looped=False):
     outer = ("step@train.py:5", "train@train.py:9", "<module>@train.py:1")
     if looped:

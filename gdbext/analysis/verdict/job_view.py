@@ -21,6 +21,8 @@ COMMUNICATION = ("collective", "device", "launch")
 """Groups that wait for the other ranks, or may: a launched collective makes the stream wait."""
 
 WATCHDOG = "NCCL watchdog"  # of torch: the name its frames and its thread have in knowledge/
+_SIDES = {"recv": FROM, "send": TO}
+_ROOTS = {"broadcast": FROM, "scatter": FROM, "gather": TO, "reduce": TO}
 _PAIRS = ("send", "recv", "send_recv")
 # Endings of captured names that mean the same: `comm->commHash`, `info->comm->commHash`, ...
 _HASHES = ("commHash",)
@@ -121,14 +123,23 @@ class Party:
     @property
     def other_side(self) -> Optional[int]:
         """The rank that the message which it waits for comes from, or goes to."""
-        captures = self.judged.captures
-        for name, in_group in {"recv": (FROM,), "send": (TO,)}.get(self.judged.collective or "", ()):
-            value, place = captures.get(name), captures.get(in_group)
-            if isinstance(value, int):
-                return value
-            if isinstance(place, int) and 0 <= place < len(self.ranks):
-                return self.ranks[place]
-        return None
+        return self._named(_SIDES.get(self.judged.collective or ""))
+
+    @property
+    def root(self) -> Optional[int]:
+        """The rank that gives or gets the data of its collective."""
+        names = _ROOTS.get(self.judged.collective or "")
+        value = self.judged.captures.get("root") if names else None
+        return value if isinstance(value, int) else self._named(names)
+
+    def _named(self, names: Optional[Tuple[str, str]]) -> Optional[int]:
+        """The rank that an argument names by its number in the job, or in the group."""
+        if names is None:
+            return None
+        value, place = map(self.judged.captures.get, names)
+        if isinstance(value, int):
+            return value
+        return self.ranks[place] if isinstance(place, int) and 0 <= place < len(self.ranks) else None
 
     @property
     def operations(self) -> Optional[int]:

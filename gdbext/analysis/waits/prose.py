@@ -159,17 +159,20 @@ def _different(parties: Sequence[Party]) -> str:
         return "messages that wait for one another"
     if one and parties[0].judged.collective in _ONE_SIDE:
         return _ONE_SIDE[parties[0].judged.collective]
-    return "the same collective with different sizes" if one else "different collectives"
+    roots = len({party.root for party in parties}) > 1 and len({party.count for party in parties}) == 1
+    return f"the same collective with different {'roots' if roots else 'sizes'}" if one else "different collectives"
 
 
 def _sides(parties: Sequence[Party]) -> str:
     """`rank 1 in all_gather; ranks 0,2 in all_reduce`, the smaller side first."""
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     alike = len({party.judged.collective for party in parties}) == 1
+    roots = {party.root for party in parties} if alike else set()
     for party in parties:
         said = _operation(party)
         outer = party.frame(party.judged.engine_frame) if alike and said in SAID else None
         said = f"{said}, called from {place(outer)}" if outer is not None else said
+        said = f"{said} with root {party.root}" if len(roots) > 1 and party.root is not None else said
         groups.setdefault((said, party.count, party.communicator), []).append(party)
     several = len({party.communicator for party in parties}) > 1
     pieces = []

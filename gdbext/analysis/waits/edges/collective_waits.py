@@ -106,7 +106,7 @@ def _meetings(drawing: Drawing, inside: Sequence[Party], members: Members) -> Li
     groups: Dict[Tuple[object, ...], List[Party]] = {}
     known = {party.communicator for party in inside}
     for party in sorted(inside, key=_half_read):
-        key = (party.communicator if len(known) > 1 else "", operation(party), party.count)
+        key = (party.communicator if len(known) > 1 else "", operation(party), party.count, party.root)
         alike = [one for one in groups if all(ours in (None, theirs) for ours, theirs in zip(key, one))]
         groups.setdefault(max(alike, key=lambda one: len(groups[one]), default=key), []).append(party)
     found = []
@@ -132,8 +132,10 @@ def _called(party: Party, others: Sequence[Party]) -> str:
     name = operation(party)
     if party.communicator and len({one.communicator for one in others if one.communicator}) > 1:
         return f"{name} of {party.communicator}"
-    sizes = {one.count for one in others if operation(one) == name}
-    return f"{name} of {party.count} elements" if len(sizes) > 1 and party.count is not None else name
+    alike = [one for one in others if operation(one) == name]
+    if len({one.count for one in alike}) > 1 and party.count is not None:
+        return f"{name} of {party.count} elements"
+    return f"{name} with root {party.root}" if len({one.root for one in alike}) > 1 and party.root is not None else name
 
 
 def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
@@ -192,6 +194,8 @@ def _apart(view: JobView, one: Meeting, other: Meeting, members: Sequence[Party]
     if not (one.all_named and other.all_named):
         everybody = len(one.parties) + len(other.parties) == len(view.parties)
         return "assumed" if everybody and not view.threads_as_ranks else ""
+    if one.roots != other.roots and one.operations == other.operations:
+        return "inferred"  # the root of one may be past it, and in the next
     counts = one.counts | other.counts
     at_once = (len(counts) == 1 and None not in counts) or view.stands_still
     same = len(known) == 1 and None not in known

@@ -53,6 +53,8 @@ class Meeting:
         self.communicators = {party.communicator for party in parties}
         self.sizes = {party.members for party in parties}
         self.counts = {party.operations for party in parties}
+        self.roots = {party.root for party in parties}
+        self.operations = {party.judged.collective for party in parties}
         self.of_all = all(party.judged.collective in OF_ALL for party in parties)
         self.from_one = all(party.judged.collective in FROM_ONE for party in parties)
         self.all_named = all(party.judged.collective for party in parties)
