@@ -116,6 +116,15 @@ def test_who_has_asked_for_nothing_is_no_finding():
     assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
 
 
+@pytest.mark.parametrize(
+    ("calls", "finding"),
+    [(("put@queue.py:140",), True), (("__enter__@threading.py:272", "put@queue.py:133"), True),
+     (("__enter__@multiprocessing/synchronize.py:95", "get@multiprocessing/queues.py:102"), False)],
+)  # fmt: skip
+def test_who_waits_for_room_or_a_lock_has_asked(calls, finding):
+    assert verdict(process(0, still("do_futex_wait@libc.so.6", *calls, "log@engine.py:3"))).finding is finding
+
+
 KEY = ("poll@libc.so.6", "c10d::TCPStore::doWait@libtorch_cpu.so", "take@engine.py:72", *MAIN)
 
 

@@ -6,6 +6,7 @@ every process waits without a limit, nobody is left who could end that wait, how
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import ran_between
@@ -22,6 +23,9 @@ from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
 from gdbext.knowledge.spinning import LONG_SLEEP
 from gdbext.model.text.patterns import regex
 
+_TAKES = ("__enter__", "acquire", "put")
+_OF_OTHERS = ("ray-get",)
+"""Frame rules of waits for what processes give that no look reads."""
 _MEETS = regex(r"Barrier\.wait$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
@@ -32,7 +36,15 @@ def asks(one: Party) -> bool:
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
-    return sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one))
+    return sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one)) or _takes(one)
+
+
+def _takes(one: Party) -> bool:
+    """Whether it waits for a lock or a slot of Python's, or for room in a queue; readers of a queue have a lock, too."""
+    calls = one.thread.calls if one.thread is not None else ()
+    python = (frame.function or "" for frame in calls if frame.language == "python")
+    names = {name.rpartition(".")[2] for name in islice(python, 2)}
+    return "get" not in names and not names.isdisjoint(_TAKES)
 
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
@@ -70,7 +82,10 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
 
 def nobody_asks(view: JobView) -> bool:
     """Whether all that there is was read, and nobody has begun anything: nothing shows that something hangs."""
-    return alone(view) and not _asking(_threads(view))
+    if not alone(view):
+        return False
+    threads = _threads(view)
+    return not _asking(threads) and not any(one.judged.rule in _OF_OTHERS for one in threads)
 
 
 def _threads(view: JobView) -> List[Party]:
