@@ -40,7 +40,7 @@ def asks(one: Party) -> bool:
 
 
 def _takes(one: Party) -> bool:
-    """Whether it waits for a lock or a slot of Python's, or for room in a queue; readers of a queue have a lock, too."""
+    """Whether it waits for a lock or a slot of Python, or for room in a queue; readers of a queue have a lock, too."""
     calls = one.thread.calls if one.thread is not None else ()
     python = (frame.function or "" for frame in calls if frame.language == "python")
     names = {name.rpartition(".")[2] for name in islice(python, 2)}
