@@ -65,6 +65,36 @@ def test_a_thread_of_a_library_that_was_woken_may_bring_the_answer():
     assert not found.culprits
 
 
+REMOTE = still("recv@libc.so.6", "readinto@socket.py:706", "fetch@engine.py:4", call=(45, 3, 1, 1, 0, 0, 0))
+
+
+@pytest.mark.parametrize("peers", [(), (Peer(101, "tcp 10.0.0.1:1 - 10.0.0.2:2", Missing("on another host")),)])
+def test_an_answer_may_come_from_elsewhere(peers):
+    found = verdict(process(0, still(*RESULT, "main@engine.py:9")), process(1, REMOTE, peers=peers))
+    assert "for something outside the program" in found.summary
+
+
+BEATS = ("beat@engine.py:3", "run@threading.py:982")
+
+
+@pytest.mark.parametrize(
+    ("outer", "ends", "seconds", "found"),
+    [
+        (BEATS, 0.5, 25, True),
+        (BEATS, 0.5, 4, False),
+        (BEATS, 45.0, 25, False),  # a sleep that somebody means
+        (("ask_again@engine.py:8", *BEATS), 0.5, 25, False),  # at work on something
+        (TASK, 0.5, 25, False),
+    ],
+)
+def test_a_heartbeat_does_not_act(outer, ends, seconds, found):
+    beats = stack(*SLEEPS[:2], *outer, syscall=NAP, switches=2, sleeps=ends, state="S", cpu=0.0)
+    seen = live(process(0, still(*RESULT, "main@engine.py:9"), beats), process(1, still(*EVENT)))
+    looks = [replace(seen, taken_at=1000.0 + at) for at in (0, seconds)]
+    answer = judge(replace(looks[1], earlier=looks[:1])).verdict
+    assert (answer.cause == "other", answer.culprits) == (found, (1,) if found else ())
+
+
 @pytest.mark.parametrize(("seconds", "finding"), [(86000.0, True), (5.0, False)])
 def test_who_sleeps_for_very_long_does_not_answer(seconds, finding):
     reads = still("recv@libc.so.6", "readinto@socket.py:706", "fetch@engine.py:4", call=(45, 3, 1, 1, 0, 0, 0))

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import ran_between
-from gdbext.analysis.progress.own_work import alone, looked_long, other_ends, serves, works, yields
+from gdbext.analysis.progress.own_work import alone, has_code, looked_long, other_ends, serves, works, yields
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
@@ -18,14 +18,16 @@ from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_a
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
+from gdbext.knowledge.runtimes.system_calls import FLOCK, FUTEX, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
-from gdbext.knowledge.spinning import LONG_SLEEP
+from gdbext.knowledge.spinning import LONG_SLEEP, SPINNING_AFTER
+from gdbext.model.codes import Code
 from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
 _OF_OTHERS = ("ray-get",)
 """Frame rules of waits for what processes give that no look reads."""
+_RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _MEETS = regex(r"Barrier\.wait$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
@@ -106,7 +108,18 @@ def _may_wait(one: Party) -> bool:
     """Whether it waits, perhaps for a moment only and again and again; nobody knows what code runs for."""
     if one.thread is None or one.thread.state not in ("S", None):
         return False
-    return _stands(one) or one.judged.idle or one.thread.sleeps is not None or one.kind in ("ipc-queue", "condvar-idle")
+    return _stands(one) or one.judged.idle or _beats(one) or one.kind in ("ipc-queue", "condvar-idle")
+
+
+def _beats(one: Party) -> bool:
+    """Whether it naps in the very function that its thread was made for, which reports or looks again and again. Who
+    naps in a function that this one calls may be at work on what was asked."""
+    ends = one.thread.sleeps if one.thread is not None else None
+    if one.judged.rule not in OWN_SLEEPS or ends is None or ends > SPINNING_AFTER:
+        return False
+    calls = one.thread.calls if one.thread is not None else ()
+    python = [frame for frame in calls if frame.language == "python"]
+    return len(python) > 1 and bool(_RUNS.match(python[1].function or "") and _THREADS.search(python[1].file or ""))
 
 
 def _stands(one: Party) -> bool:
@@ -124,10 +137,14 @@ def _sleeps_long(one: Party) -> bool:
 
 
 def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
-    """Whether a process that was not read, or the network, could end its wait."""
-    if one.kind not in ("io", "ipc-queue"):
+    """Whether a process that was not read, a device or the network could end its wait: it is one for a file of which
+    nobody knows that only the program has it. A side thread that also listens takes what its library is sent."""
+    call = one.thread.syscall if one.thread is not None else None
+    if one.judged.idle or one.kind not in ("io", "ipc-queue") or (call is not None and call[0] == FUTEX):
         return False
-    return any(not ours.issuperset(pids) for pids in other_ends(one))
+    ends = other_ends(one)
+    known = bool(ends) or has_code(one, Code.ANYBODY) or one.judged.rule in LOADER_WAITS or _sleeps_long(one)
+    return not known or any(not ours.issuperset(pids) for pids in ends)
 
 
 def _ran(view: JobView) -> bool:
