@@ -174,10 +174,10 @@ def same_fault(said):
 
 def row_sizes(file):
     """Bytes of a row of each table, as this driver writes them."""
-    from gdbext.capture.gpu_cores.gpu_core_file import GpuCoreFile, opened
+    from gdbext.capture.gpu_cores.gpu_core_file import GpuCoreFile, open_core
     from gdbext.knowledge.runtimes.gpu_core_format import TABLES
 
-    with opened(str(file)) as stream:
+    with open_core(str(file)) as stream:
         core = GpuCoreFile(stream)
         return {table.title: sorted({one.row_size for one in core.of(kind)}) for kind, table in TABLES.items()}
 

@@ -13,7 +13,7 @@ from typing import Callable, List, Optional, TypeVar
 T = TypeVar("T")
 
 
-class _Enough(BaseException):
+class _TooSlow(BaseException):
     """It has taken too long. No `except Exception` of a library holds it up."""
 
 
@@ -30,14 +30,14 @@ def in_time(seconds: float, work: Callable[[], T]) -> Optional[T]:
             failed.append(ValueError(f"it is too large to read ({type(error).__name__})"))
         except Exception as error:  # noqa: BLE001 - passed on below
             failed.append(error)
-        except _Enough:
+        except _TooSlow:
             pass
 
     thread = threading.Thread(target=run, name="gdbext-reader", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive() and thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Enough))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_TooSlow))
         thread.join(seconds)
     if failed:
         raise failed[0]

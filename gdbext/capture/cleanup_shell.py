@@ -11,7 +11,7 @@ _NOT_ITS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 """Signals that end us must not end it: it inherits that they are held back."""
 
 
-_PATIENCE = 10.0  # seconds
+_SHELL_SECONDS = 10.0  # seconds
 
 
 class Outliving:
@@ -44,5 +44,5 @@ class Outliving:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_PATIENCE)
+                self._process.wait(_SHELL_SECONDS)
             self._process = None

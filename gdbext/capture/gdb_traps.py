@@ -12,7 +12,7 @@ import struct
 from typing import Iterable, Iterator, Optional, Tuple
 
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.elf.separate_debug import ELSEWHERE, FOLDERS, LINK
+from gdbext.capture.elf.separate_debug import FOLDERS, IN_ANOTHER_FILE, LINK
 from gdbext.safe_open import files, path_lookup
 from gdbext.safe_open.mounts import mount_of
 
@@ -87,4 +87,4 @@ def _named_by(path: str, root: Optional[str]) -> Iterator[Tuple[str, Optional[st
             yield f"{system}{folder}/{name}", None
 
 
-_LINKS = ELSEWHERE | {LINK}
+_LINKS = IN_ANOTHER_FILE | {LINK}

@@ -37,10 +37,10 @@ def folder_of(environ: Optional[os._Environ[str]] = None) -> Optional[str]:
         found = os.lstat(path)
     except OSError:
         return None
-    return path if stat.S_ISDIR(found.st_mode) and _ours(found) else None
+    return path if stat.S_ISDIR(found.st_mode) and _is_own_folder(found) else None
 
 
-def _ours(found: os.stat_result) -> bool:
+def _is_own_folder(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
@@ -55,7 +55,7 @@ def read(folder: Optional[str], name: str, limit: int = LIMIT) -> Optional[bytes
         return None
     try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or not _ours(found) or found.st_size > limit:
+        if not stat.S_ISREG(found.st_mode) or not _is_own_folder(found) or found.st_size > limit:
             return None
         with open(descriptor, "rb", closefd=False) as stream:
             data = stream.read(limit)
@@ -80,13 +80,13 @@ def write(folder: Optional[str], name: str, data: bytes, limit: int = LIMIT) -> 
         os.replace(draft, os.path.join(folder, name))
     except OSError:
         if draft is not None:
-            forget(draft)
+            remove_file(draft)
         return False
     _shrink(folder, limit)
     return True
 
 
-def forget(path: str) -> None:
+def remove_file(path: str) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(OSError):
         os.unlink(path)
@@ -105,5 +105,5 @@ def _shrink(folder: str, limit: int) -> None:
     for _, size, path in sorted(files):
         if total <= limit:
             return
-        forget(path)
+        remove_file(path)
         total -= size

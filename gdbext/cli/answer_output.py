@@ -17,7 +17,7 @@ from gdbext.discovery.proc import programs
 from gdbext.model.difference import JobDifference
 from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.page import Page
-from gdbext.render import PLAIN, Style, dumps, packed, page_text, render
+from gdbext.render import PLAIN, Style, binary_document, dumps, page_text, render
 
 
 def show(found: object, options: argparse.Namespace) -> None:
@@ -26,13 +26,15 @@ def show(found: object, options: argparse.Namespace) -> None:
         return
     if isinstance(found, Formatted) and found.format in BINARY:
         with interrupts_wait(), new_file(options.output, options.force) as file:
-            file.write(packed(found))
+            file.write(binary_document(found))
         _noted(options)
         return
-    give(lambda: dumps(found), lambda style: render(found, style), options)
+    print_document(lambda: dumps(found), lambda style: render(found, style), options)
 
 
-def give(document: Callable[[], str], lines: Callable[[Style], Sequence[str]], options: argparse.Namespace) -> None:
+def print_document(
+    document: Callable[[], str], lines: Callable[[Style], Sequence[str]], options: argparse.Namespace
+) -> None:
     """The same for what is no result of `model`. Notes in `options.answered` that stdout has its one document."""
     with interrupts_wait():  # they load modules
         if options.json_file is not None:

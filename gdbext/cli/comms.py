@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Dict, Optional, Tuple
 
 from gdbext import __version__
-from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing, wrong
+from gdbext.analysis.communicators.joined_communicators import communicator_table, is_wrong, why_nothing
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.memory_scan import Budget
@@ -21,7 +21,7 @@ from gdbext.capture.nccl.pointer_search import (
     Search,
     scan_where_some_are_missing,
     search_of_process,
-    searched,
+    search_result,
     stack_ranges,
     words_in,
 )
@@ -46,7 +46,7 @@ from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 STACK = 256 << 10  # bytes of each stack that are looked through for pointers
-APART = 0.5  # seconds between two reads, to see which ranks launch on
+SECONDS_BETWEEN_READS = 0.5  # seconds between two reads, to see which ranks launch on
 WHOLE = Budget()
 """A scan that was asked for."""
 SHORT = Budget(bytes=2 << 30, seconds=4.0)
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     show(table if origin is None else FromFile(table, origin), options)
     if options.html is not None:
         show_page(page_of_communicators(snapshot, origin), options)
-    return exit_status(any(wrong(group) for group in table.groups), snapshot.read)
+    return exit_status(any(is_wrong(group) for group in table.groups), snapshot.read)
 
 
 def _hosts() -> ModuleType:
@@ -113,7 +113,7 @@ def look(job: Job, scan: bool, progress: Progress) -> JobSnapshot:
             search.by_scan(WHOLE)
     else:
         scan_where_some_are_missing(list(searches.values()), SHORT)
-    time.sleep(max(0.0, begun + APART - time.monotonic()) if searches else 0.0)
+    time.sleep(max(0.0, begun + SECONDS_BETWEEN_READS - time.monotonic()) if searches else 0.0)
     for search in searches.values():
         search.again()
     processes = tuple(
@@ -157,7 +157,7 @@ class _Reading(ProcessReading):
         self._search, self._problem = search, problem
 
     def communicators(self, stacks: Stacks) -> Searched:
-        return searched(self._search)
+        return search_result(self._search)
 
     def host(self) -> str:
         return self.process.host or socket.gethostname()

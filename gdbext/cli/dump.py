@@ -12,7 +12,7 @@ from gdbext.knowledge.dumps.dump_layouts import LAYOUTS, TENSOR, DumpLayout
 from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.model.exit_status import exit_status
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.ranges import counted, ranks
 
 MOST = 1_000_000  # files
@@ -87,8 +87,8 @@ def _file(path: str, size: int, row: DumpLayout, said: Dict[str, str]) -> Dumped
         engine=row.engine,
         what=row.what,
         bytes=size,
-        rank=whole(said.get("rank")),
-        step=whole(said.get("step")),
+        rank=integer_or_none(said.get("rank")),
+        step=integer_or_none(said.get("step")),
         name=name,
         of=of,
     )
@@ -124,22 +124,22 @@ def _order(one: DumpedFile) -> Tuple[int, int, str]:
 def _groups(files: Sequence[DumpedFile]) -> List[DumpGroup]:
     found: Dict[Tuple[str, int, str, str], List[DumpedFile]] = {}
     for one in sorted(files, key=_order):
-        key = (_whose(one), -1 if one.step is None else one.step, one.what, one.engine)
+        key = (_owner_of_file(one), -1 if one.step is None else one.step, one.what, one.engine)
         found.setdefault(key, []).append(one)
     return [
         DumpGroup(
-            whose=whose,
+            whose=owner,
             step=None if step < 0 else step,
             what=what,
             engine=engine,
             files=len(some),
             bytes=sum(one.bytes for one in some),
         )
-        for (whose, step, what, engine), some in found.items()
+        for (owner, step, what, engine), some in found.items()
     ]
 
 
-def _whose(one: DumpedFile) -> str:
+def _owner_of_file(one: DumpedFile) -> str:
     parts = [f"rank {one.rank}" if one.rank is not None else "", one.of]
     return ", ".join(filter(None, parts)) or "?"
 

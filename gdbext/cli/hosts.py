@@ -18,7 +18,7 @@ from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.host import HostLook
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.snapshot_files.codec import load_snapshot
-from gdbext.snapshot_builder.several_hosts import merged
+from gdbext.snapshot_builder.several_hosts import merge_hosts
 
 _HANDED_ON = ("name", "engine", "samples", "interval", "max_pause", "frames", "deadline", "jobs")
 _FLAGS = ("no_stop", "once", "together", "no_witnesses", "scan")
@@ -30,7 +30,7 @@ _SECONDS = 120.0  # for a command without --deadline
 def look(options: argparse.Namespace, progress: Progress) -> JobSnapshot:
     """The look of all hosts as one. Raises `GdbextError` when none of them could be read."""
     hosts, looks = _asked(options, progress, load_snapshot, "snapshot")
-    return merged(hosts, looks)
+    return merge_hosts(hosts, looks)
 
 
 def jobs(options: argparse.Namespace, progress: Progress) -> Tuple[List[Job], bool]:
@@ -63,13 +63,13 @@ def _asked(
             f"--hosts names {len(hosts.names)} hosts, more than {options.max_hosts}",
             f"if that is meant, --max-hosts {len(hosts.names)}",
         )
-    plan_words = words(options)
+    plan_words = remote_arguments(options)
     if importlib.util.find_spec("ClusterShell") is None:
         raise GdbextError("the package ClusterShell is missing", "python3 -m pip install ClusterShell")
     program, compiled = of_this_installation()
     fan_out = importlib.import_module("gdbext.collect.hosts.fan_out")  # here, for the same reason
     plan = fan_out.Plan(
-        via=_via(options, hosts.via),
+        via=_shell_command(options, hosts.via),
         words=plan_words,
         program=program,
         compiled=compiled,
@@ -79,7 +79,7 @@ def _asked(
     progress.say(f"asking {len(hosts.names)} hosts by {plan.via.replace('%h', 'HOST')}")
     found: Dict[str, Any] = {}
     hosts_read: List[HostLook] = []
-    for answer in fan_out.ask(hosts.names, plan, progress.say):
+    for answer in fan_out.ask_hosts(hosts.names, plan, progress.say):
         problem = answer.problem
         if answer.look is not None:
             try:
@@ -109,12 +109,12 @@ def dry_run(options: argparse.Namespace) -> None:
     if not options.hosts:
         raise UsageError("--dry-run goes with --hosts")
     hosts = hosts_of(options.hosts)
-    via = _via(options, hosts.via)
-    said = "gdbext " + " ".join(words(options)).replace("{LOOK}", "FILE")
+    via = _shell_command(options, hosts.via)
+    said = "gdbext " + " ".join(remote_arguments(options)).replace("{LOOK}", "FILE")
     write_lines([*(f"{via.replace('%h', name)} sh" for name in hosts.names), f"# there, from a private folder: {said}"])
 
 
-def words(options: argparse.Namespace) -> Tuple[str, ...]:
+def remote_arguments(options: argparse.Namespace) -> Tuple[str, ...]:
     """What gdbext is asked there. Raises `UsageError` for what means something on one host only."""
     pids, files = split_inputs(options.inputs)
     if files or pids or options.pgid is not None or options.parent is not None:
@@ -135,7 +135,7 @@ def words(options: argparse.Namespace) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def _via(options: argparse.Namespace, usual: str) -> str:
+def _shell_command(options: argparse.Namespace, usual: str) -> str:
     """The command that leads to a shell of the host."""
     via = options.via or usual
     if options.user:

@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
             progress.say("interrupted; asking the job to end")
             return 128 + signal.SIGINT
         finally:
-            left = _reap(job)
-            folder.sweep()  # ranks that were killed at a breakpoint
+            left = _end_job(job)
+            folder.remove_stale_sockets()  # ranks that were killed at a breakpoint
     if left:
         progress.say(f"ended {counted(left, 'process', 'processes')} that outlived the launcher")
     if status:
@@ -128,7 +128,9 @@ def _end_with_us() -> None:
 
 def _debug(rank: int, job: subprocess.Popen[bytes], progress: Progress) -> None:
     """The prompt of the rank, here, until the job has ended or Ctrl-C."""
-    left = command.converse(lambda: command.ranks_below(_descendants), rank, progress, lambda: job.poll() is not None)
+    left = command.prompt_ranks(
+        lambda: command.ranks_below(_descendants), rank, progress, lambda: job.poll() is not None
+    )
     if left and job.poll() is None:
         progress.say("the job runs on; Ctrl-C interrupts it")
 
@@ -153,34 +155,34 @@ def _forwarding(job: subprocess.Popen[bytes], numbers: Sequence[signal.Signals])
     return handled(numbers, lambda got, _: _signal(job, got))
 
 
-def _reap(job: subprocess.Popen[bytes]) -> int:
+def _end_job(job: subprocess.Popen[bytes]) -> int:
     """End what is left of the job, gently first, and at once after a Ctrl-C; returns how many processes outlived their
     launcher."""
-    hurry: List[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: hurry.append(number))
+    interrupts: List[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         if job.poll() is None:
             _signal(job, signal.SIGTERM)
             until = time.monotonic() + GRACE
-            while job.poll() is None and not hurry and time.monotonic() < until:
+            while job.poll() is None and not interrupts and time.monotonic() < until:
                 time.sleep(_NAP)
-        return _end_descendants(hurry)
+        return _end_descendants(interrupts)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _end_descendants(hurry: Sequence[int]) -> int:
-    """All that is left below us; how many there were. No patience is left when there is something in `hurry`."""
+def _end_descendants(interrupts: Sequence[int]) -> int:
+    """All that is left below us; how many there were. No patience is left when there is something in `interrupts`."""
     left = alive = _descendants()
-    told: Dict[signal.Signals, Set[int]] = {signal.SIGTERM: set(), signal.SIGKILL: set()}
+    signalled: Dict[signal.Signals, Set[int]] = {signal.SIGTERM: set(), signal.SIGKILL: set()}
     begun = time.monotonic()
     while alive and time.monotonic() < begun + 2 * GRACE:  # one in state D, or another user's, is not waited for
-        gently = time.monotonic() < begun + GRACE and not hurry
+        gently = time.monotonic() < begun + GRACE and not interrupts
         number = signal.SIGTERM if gently else signal.SIGKILL
-        for pid in alive - told[number]:  # once: a second one may mean that there is no time to tidy up
+        for pid in alive - signalled[number]:  # once: a second one may mean that there is no time to tidy up
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        told[number] |= alive
+        signalled[number] |= alive
         time.sleep(_NAP)
         alive = _descendants()
     with contextlib.suppress(ChildProcessError):  # the last ones are zombies of ours

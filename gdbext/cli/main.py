@@ -13,8 +13,8 @@ from typing import List, Optional
 
 from gdbext import INSTALL, PACKAGES
 from gdbext.cli.command_line import parser
-from gdbext.cli.parse_command_line import is_for_us, parse, split
-from gdbext.cli.terminal import Progress, wipe, write_lines
+from gdbext.cli.parse_command_line import is_for_us, parse, split_at_dashes
+from gdbext.cli.terminal import Progress, erase_line, write_lines
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.commands.all_commands import IN_SHELL
 from gdbext.commands.output import wants_json
@@ -26,7 +26,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Run one command; returns the exit status (model/exit_status.py). With `--json` stdout has one document, also of
     an error; one that comes behind the answer (a file that could not be kept) is on stderr alone."""
     words = sys.argv[1:] if arguments is None else arguments
-    options = argparse.Namespace(answered=False, json=is_for_us(words) and wants_json(split(words)[0]))
+    options = argparse.Namespace(answered=False, json=is_for_us(words) and wants_json(split_at_dashes(words)[0]))
     try:
         top = parser()
         parse(top, words, options)
@@ -50,7 +50,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             raise
         return _failed(GdbextError(f"{_in_one_line(error)}; every process runs on"), options)
     finally:
-        wipe()
+        erase_line()
 
 
 def _failed(error: GdbextError, options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from gdbext.knowledge.dumps.mindspore_keys import (
     Value,
 )
 from gdbext.model.errors import UsageError
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 
 _TEXTS = {
     "steps": re.compile(r"all|\d{1,9}(?:-\d{1,9})?(?:\|\d{1,9}(?:-\d{1,9})?)*"),
@@ -51,7 +51,7 @@ def configuration(folder: str, settings: Sequence[str]) -> Dict[str, Dict[str, A
 def _value(row: DumpKey, text: str) -> Value:
     """Raises `UsageError`."""
     parts = [part.strip() for part in text.split(",") if part.strip()] if row.kind in ("words", "numbers") else []
-    numbers: List[Union[int, None]] = [whole(part) for part in (parts or [text])]
+    numbers: List[Union[int, None]] = [integer_or_none(part) for part in (parts or [text])]
     if row.kind == "choice":
         found: Union[str, int, bool, None] = _WORDS.get(text.lower(), numbers[0] if numbers[0] is not None else text)
         if any(found == value and type(found) is type(value) for value in row.values):

@@ -10,7 +10,7 @@ from gdbext.cli.terminal import Progress
 from gdbext.commands.all_commands import IN_SHELL
 from gdbext.commands.argument_parser import in_shell, takes
 from gdbext.commands.declaration import ALL_THE_REST, Command
-from gdbext.commands.output import check_files, keep, without_file
+from gdbext.commands.output import check_files, keep_old_json_file, without_file
 from gdbext.model.text.digits import is_whole
 
 
@@ -20,7 +20,7 @@ def is_for_us(words: Sequence[str]) -> bool:
     return command is None or all(one.nargs != ALL_THE_REST for one in command.arguments)
 
 
-def split(words: Sequence[str]) -> Tuple[List[str], List[str]]:
+def split_at_dashes(words: Sequence[str]) -> Tuple[List[str], List[str]]:
     """Our words, and those behind a lone `--` where they are another program's."""
     command = _command_of(words)
     at = list(words).index("--") if command is not None and command.program and "--" in words else len(words)
@@ -34,7 +34,7 @@ def _command_of(words: Sequence[str]) -> Optional[Command]:
 def parse(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> None:
     """Parse into `options`, and see that the files it is to write can be written. Raises `UsageError`."""
     command = _command_of(words)
-    words, program = split(words)
+    words, program = split_at_dashes(words)
     if command is not None and command.program:
         setattr(options, command.program, program)
     answers = command is not None and command.answers
@@ -43,7 +43,7 @@ def parse(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.
     _take_further(top, options, further)
     if not answers:
         return
-    warning = keep(options, file) or _leave_dash_out(options, words)
+    warning = keep_old_json_file(options, file) or _leave_dash_out(options, words)
     if warning:
         Progress().say(warning)
     check_files(options)
@@ -78,4 +78,4 @@ def _leave_dash_out(options: argparse.Namespace, words: Sequence[str]) -> str:
     if not any(pair == ("--json", "-") for pair in zip(words, words[1:])):
         return ""
     inputs.remove("-")
-    return keep(options, "-")
+    return keep_old_json_file(options, "-")

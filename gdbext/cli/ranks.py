@@ -10,7 +10,7 @@ from gdbext.capture.memory.environ import read_environ
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress
-from gdbext.discovery.preflight_checks.attach_permission import hindrances, of_several
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems, of_several
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.errors import OK, NothingFound
@@ -49,6 +49,6 @@ def _with_hindrances(job: Job, proc: ProcFS) -> Job:
     """The job with a note for everything that would hinder an attach to one of its ranks."""
     notes = tuple(
         f"{'; '.join(filter(None, (problem.text, problem.remedy)))}{of_several(pids)}"
-        for problem, pids in hindrances(proc, [rank.pid for rank in job.ranks])
+        for problem, pids in attach_problems(proc, [rank.pid for rank in job.ranks])
     )
     return replace(job, notes=job.notes + notes)

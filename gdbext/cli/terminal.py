@@ -33,7 +33,7 @@ class Progress:
     def __init__(self, quiet: bool = False, stream: Optional[TextIO] = None, one_line: bool = False) -> None:
         self._quiet = quiet
         self._stream = stream or sys.stderr
-        self._one_line = one_line and rewrites(self._stream, os.environ)
+        self._one_line = one_line and can_rewrite_line(self._stream, os.environ)
 
     def say(self, text: str) -> None:
         """A step."""
@@ -55,7 +55,7 @@ class Progress:
 
     def warn(self, text: str) -> None:
         """What is said with --quiet too."""
-        wipe()
+        erase_line()
         self._write(f"gdbext: {clean_text(text, Style())}\n")
 
     def _write(self, text: str) -> None:
@@ -72,12 +72,12 @@ _OPEN: List[TextIO] = []
 """Terminals whose last line is a step that nothing has taken the place of yet."""
 
 
-def rewrites(stream: Optional[TextIO], environ: Mapping[str, str]) -> bool:
+def can_rewrite_line(stream: Optional[TextIO], environ: Mapping[str, str]) -> bool:
     """Whether a line on the stream can be written anew: on a terminal that obeys."""
     return stream is not None and stream.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
-def wipe() -> None:
+def erase_line() -> None:
     """Take the last step away: something that stays comes in its place."""
     while _OPEN:
         with contextlib.suppress(OSError, ValueError):
@@ -88,7 +88,7 @@ def wipe() -> None:
 
 def write_lines(lines: Sequence[str], stream: Optional[TextIO] = None) -> None:
     """Print the result. A reader that went away (`| head`) is no error; a full disk or a closed stdout is one."""
-    wipe()
+    erase_line()
     out = stream or sys.stdout
     if out is None:
         raise GdbextError("stdout is closed, so the answer is lost", "use --output FILE")

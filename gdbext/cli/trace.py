@@ -6,13 +6,13 @@ import argparse
 import re
 from typing import Callable, Dict, List, Optional, Sequence
 
-from gdbext.cli.answer_output import give, show
+from gdbext.cli.answer_output import print_document, show
 from gdbext.cli.terminal import Progress
 from gdbext.collect.cleanup_on_signals import tidy_end
 from gdbext.commands.user_files import check_writable, new_file, write_private
 from gdbext.model.errors import OK, UsageError
 from gdbext.model.exit_status import ALL, NONE, PART, exit_status
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.trace import read_of
 from gdbext.render import dumps
 from gdbext.render.text.trace_picture import picture
@@ -21,7 +21,7 @@ from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.merged_trace import Asked, merge
 from gdbext.traces.perfetto import write_perfetto
 from gdbext.traces.summary import BY, compare, summarise
-from gdbext.traces.trace_files import found
+from gdbext.traces.trace_files import find_trace_files
 from gdbext.traces.traces_of_job import read_job
 
 _MERGED = "merged.trace.json.gz"
@@ -40,7 +40,9 @@ _ALL = tuple(dict.fromkeys(name for names in _OWN.values() for name in names))
 def run(options: argparse.Namespace) -> int:
     """One of the commands; returns its exit status."""
     if options.trace not in _OWN:
-        raise unknown("command", options.trace, _OWN, f"the commands are {', '.join(_OWN)}", "gdbext trace: ")
+        raise unknown_word_error(
+            "command", options.trace, _OWN, f"the commands are {', '.join(_OWN)}", "gdbext trace: "
+        )
     foreign = [name for name in _ALL if getattr(options, name) and name not in _OWN[options.trace]]
     if foreign:
         option = {"merged": "-o"}.get(foreign[0], "--" + foreign[0].replace("_", "-"))
@@ -69,7 +71,7 @@ def _merge(options: argparse.Namespace) -> int:
         aligned=options.require_aligned,
     )
     check_writable(output, options.force)
-    paths = [path for path in found(options.inputs) if path != output]
+    paths = [path for path in find_trace_files(options.inputs) if path != output]
     say = Progress(options.quiet).say
     write = write_perfetto if options.perfetto else merge
     with tidy_end(), new_file(output, options.force, 0o644) as file:
@@ -81,7 +83,7 @@ def _merge(options: argparse.Namespace) -> int:
 def _diagnose(options: argparse.Namespace) -> int:
     if options.picture:
         check_writable(options.picture, options.force)
-    job = read_job(found(options.inputs), True, Progress(options.quiet).say, options.jobs)
+    job = read_job(find_trace_files(options.inputs), True, Progress(options.quiet).say, options.jobs)
     diagnosis = diagnose(job)
     if options.picture:
         write_private(options.picture, picture(diagnosis), options.force, 0o644)
@@ -95,7 +97,7 @@ def _summary(options: argparse.Namespace) -> int:
     by, most = options.by or BY[0], max(1, options.most or _ROWS)
     if by not in BY:
         raise UsageError(f"--by {by} is not one of {', '.join(BY)}")
-    summary = summarise(found(options.inputs), by, most, say, steps, options.jobs)
+    summary = summarise(find_trace_files(options.inputs), by, most, say, steps, options.jobs)
     _show(summary, options)
     return OK if read_of(summary.files) != PART else exit_status(None, PART)
 
@@ -104,7 +106,9 @@ def _diff(options: argparse.Namespace) -> int:
     if len(options.inputs) != 2:
         raise UsageError("diff needs two runs", "gdbext trace diff BEFORE AFTER")
     say = Progress(options.quiet).say
-    before, after = (summarise(found([name]), "category", _ALL_ROWS, say, jobs=options.jobs) for name in options.inputs)
+    before, after = (
+        summarise(find_trace_files([name]), "category", _ALL_ROWS, say, jobs=options.jobs) for name in options.inputs
+    )
     _show(compare(before, after, max(1, options.most or _ROWS)), options)
     read = [read_of(one.files) for one in (before, after)]
     return exit_status(None, PART) if PART in read else exit_status(False, NONE if NONE in read else ALL)
@@ -114,7 +118,7 @@ def _show(answer: object, options: argparse.Namespace) -> None:
     if options.csv and options.json:
         raise UsageError("--csv and --json cannot be combined", "give one of them")
     if options.csv:
-        give(lambda: dumps(answer), lambda style: csv_of(answer).splitlines(), options)
+        print_document(lambda: dumps(answer), lambda style: csv_of(answer).splitlines(), options)
     else:
         show(answer, options)
 

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     job = chosen_job(proc, options, options.inputs)
     folder = Path(options.into)
     path = folder / "launch.json"
-    document, old = written(path, job, find_gdb(options.gdb), proc)
+    document, old = launch_document(path, job, find_gdb(options.gdb), proc)
     if options.print:
         write_lines([json.dumps(document, indent=2)])
         return OK
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return FINDING if options.check else OK
 
 
-def written(path: Path, job: Job, gdb: str, proc: ProcFS) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+def launch_document(path: Path, job: Job, gdb: str, proc: ProcFS) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """The whole document: what `path` holds now, and a configuration for each rank; and what was read (see `_read`).
     Raises GdbextError."""
     old = _read(path, {"version": "0.2.0"})

@@ -13,7 +13,7 @@ from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
-from gdbext.capture.nccl.pointer_search import Search, searched
+from gdbext.capture.nccl.pointer_search import Search, search_result
 from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
 from gdbext.collect.cleanup_on_signals import private_folder
@@ -31,7 +31,15 @@ from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
-from gdbext.snapshot_builder.core_job import Cores, OpenCore, crash, marked, open_cores, python_of, without_files
+from gdbext.snapshot_builder.core_job import (
+    Cores,
+    OpenCore,
+    crash,
+    mark_crashed_thread,
+    open_cores,
+    python_of,
+    without_files,
+)
 
 
 @dataclass
@@ -145,12 +153,12 @@ class _CoreReading(ProcessReading):
         crashed, text = crash(self._core.notes)
         if text and crashed is None:
             self._rank.note(text)
-        return marked(super().joined(stacks, python), crashed, text)
+        return mark_crashed_thread(super().joined(stacks, python), crashed, text)
 
     def communicators(self, stacks: Stacks) -> Searched:
         if not self._read:
             return Searched()
-        return searched(_communicators(self._rank.copy, self._core, self._rank.source.objects, stacks))
+        return search_result(_communicators(self._rank.copy, self._core, self._rank.source.objects, stacks))
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         if not self._read:

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Sequence
 
 from gdbext.capture.proc_texts import text_of
 
-WORTH = 2 << 20
+PARALLEL_SYMBOL_BYTES = 2 << 20
 """Bytes of stacks from which a gdb more is worth its start: a torch rank with 100 threads, 1,900 frames, has 0.6 MiB.
 
 For 16 ranks of 50 short stacks two gdbs took twice the processor time of one, and longer.
@@ -32,18 +32,18 @@ def most_gdbs(ranks: int, stacks: int, wanted: int = 0, each: int = _BASE) -> in
     """The same, as long as nobody knows the files. `each`: bytes that a gdb needs."""
     if wanted > 0:
         return max(1, min(wanted, ranks))
-    count = min(ranks, stacks // WORTH, len(os.sched_getaffinity(0)), MOST)
+    count = min(ranks, stacks // PARALLEL_SYMBOL_BYTES, len(os.sched_getaffinity(0)), MOST)
     memory = memory_at_hand() if count > 1 else None
     if memory is not None:
         count = min(count, memory // _SHARE // each)
     return max(1, count)
 
 
-def memory_of_gdb(beside: int = 1) -> Optional[int]:
+def memory_of_gdb(processes: int = 1) -> Optional[int]:
     """Bytes of data that one of so many gdbs may have with the memory at hand; None when unknown. The threads of a gdb
     take some by their number alone."""
     memory = memory_at_hand()
-    return None if memory is None else max(memory // _SHARE // beside, _LEAST) + _STACK * (os.cpu_count() or 1)
+    return None if memory is None else max(memory // _SHARE // processes, _LEAST) + _STACK * (os.cpu_count() or 1)
 
 
 def readable() -> Optional[int]:

@@ -22,7 +22,7 @@ from gdbext.capture.python.runtime import Interpreter, interpreter_of
 from gdbext.capture.stop import copy_of_process, kill_timer, second_copy
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.several_processes import copy_together
-from gdbext.capture.stop.still_asleep import asleep, copy_asleep, copy_awake
+from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake, sleeping_threads
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
 from gdbext.collect import communicators, release_check, unreadable_ranks
 from gdbext.collect import unstopped_ranks as no_stop
@@ -108,11 +108,15 @@ class Look:
                 pids = [rank.pid for rank in self._ranks]
                 self.census = counters.take(pids)
                 if self._before is not None:
-                    self._tell_activity(self._before, self.census)
+                    self._report_activity(self._before, self.census)
                 taken_at, self._began = time.time(), time.monotonic()
                 self._copy()
                 readable = [rank for rank in self._ranks if rank.copy is not None and rank.copy.state != ReadState.LOST]
-                closed = [rank for rank in self._ranks if self._limits.outlines and unreadable_ranks.possible(rank)]
+                closed = [
+                    rank
+                    for rank in self._ranks
+                    if self._limits.outlines and unreadable_ranks.lacks_only_permission(rank)
+                ]
                 if not readable and not closed and self._ranks:
                     raise NothingFound(f"no rank could be read ({reasons(self._ranks)})")
                 for rank in readable:
@@ -155,8 +159,8 @@ class Look:
         threads_of_all = sum(len(self._proc.tasks(rank.pid)) for rank in self._ranks)
         return most_gdbs(len(self._ranks), threads_of_all * _STACK, self._limits.jobs)
 
-    def _tell_activity(self, before: counters.Census, after: counters.Census) -> None:
-        found = counters.between(before, after, [rank.pid for rank in self._ranks])
+    def _report_activity(self, before: counters.Census, after: counters.Census) -> None:
+        found = counters.activity_between(before, after, [rank.pid for rank in self._ranks])
         for rank in self._ranks:
             rank.activity = found.get(rank.pid)
 
@@ -202,12 +206,12 @@ class Look:
                 rank.note(problem, cut=True)
             rank.pause_ms = 0.0 if self._limits.no_stop else copy.felt_ms
         if self._limits.confirm > 0 and not self._limits.no_stop:
-            marked = asleep([rank.copy for rank in wanted if rank.copy is not None], slept)
+            marked = sleeping_threads([rank.copy for rank in wanted if rank.copy is not None], slept)
             for rank in wanted:
                 rank.asleep = marked.get(rank.pid)
-        self._tell_copies([rank for rank in wanted if rank.pause_ms is not None])
+        self._report_copies([rank for rank in wanted if rank.pause_ms is not None])
 
-    def _tell_copies(self, ranks: Sequence[LiveRank]) -> None:
+    def _report_copies(self, ranks: Sequence[LiveRank]) -> None:
         """A line for each rank while they are few, else one for all."""
         copies = [rank.copy for rank in ranks if rank.copy is not None]
         counts = [sum(bool(thread.registers) for thread in copy.threads) for copy in copies]
@@ -266,7 +270,7 @@ class Look:
                 read = ProcessMemory(rank.pid).read
                 arguments, marks = python_arguments.reader(held.python, read), local_marks.reader(held.python, read)
                 found = resolve(held.python, read, tids, arguments=arguments, marks=marks)
-                rank.python = found if held.tids is None else no_stop.joined(rank.python, found, held.tids)
+                rank.python = found if held.tids is None else no_stop.merge_python_stacks(rank.python, found, held.tids)
         if rank.python is None:
             rank.note("no Python frames: they were not read with the stacks")
             return
@@ -289,7 +293,7 @@ class Look:
                 rank.cut = True
         self._problems += result.problems
         for rank, one in zip(ranks, result.ranks):
-            rank.stacks = one.stacks if rank.copy is None else sleep_times.told(one.stacks, rank.copy)
+            rank.stacks = one.stacks if rank.copy is None else sleep_times.with_sleep_times(one.stacks, rank.copy)
             for problem in one.files:
                 rank.note(problem)
             for problem in one.cut:
@@ -330,16 +334,16 @@ class Look:
             assert rank.copy is not None
             rank.second = copy
             rank.pause_ms = max(rank.pause_ms or 0.0, copy.felt_ms or 0.0)
-            rank.times = kernel_threads.lasting(rank.times, later[rank.pid])
+            rank.times = kernel_threads.with_lasting_stops(rank.times, later[rank.pid])
             rank.stacks = second_copy.compare(rank.stacks, rank.copy, copy, rank.times, later[rank.pid])
-            cpu = kernel_threads.between(rank.times, later[rank.pid])
+            cpu = kernel_threads.processor_use_between(rank.times, later[rank.pid])
             rank.stacks = tuple(replace(stack, cpu=cpu.get(stack.lwp or 0)) for stack in rank.stacks)
             if copy.state == ReadState.LOST:
                 rank.note(f"ended after the first copy: {' '.join(copy.problems)}")
             if rank.communicators is not None:
                 rank.communicators.again()
         if self.census is not None:
-            self._tell_activity(self.census, counters.take(pids))
+            self._report_activity(self.census, counters.take(pids))
         self._apart = again_at - first_at
         self._progress.say(f"compared with a second {'copy' if ranks else 'look'} {self._apart:.1f} s later")
 

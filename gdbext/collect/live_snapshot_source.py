@@ -6,7 +6,7 @@ import socket
 from dataclasses import replace
 from typing import Iterable, Mapping, Optional, Tuple
 
-from gdbext.capture.nccl.pointer_search import searched
+from gdbext.capture.nccl.pointer_search import search_result
 from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
@@ -36,7 +36,7 @@ class LiveReading(ProcessReading):
         return self._rank.python
 
     def communicators(self, stacks: Stacks) -> Searched:
-        return searched(self._rank.communicators)
+        return search_result(self._rank.communicators)
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         return self._neighbours.locks(self._rank, stacks) if self._copied else ()

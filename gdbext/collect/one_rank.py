@@ -101,11 +101,11 @@ class LiveRank:
 
 def reasons(ranks: Sequence[LiveRank]) -> str:
     """Why nothing could be read, each reason once: one line for eight ranks too."""
-    whose: Dict[str, List[str]] = {}
+    ranks_of: Dict[str, List[str]] = {}
     for rank in ranks:
         for problem in rank.problems:
-            whose.setdefault(re.sub(rf"\b{rank.pid}\b", "it", problem), []).append(rank.label)
+            ranks_of.setdefault(re.sub(rf"\b{rank.pid}\b", "it", problem), []).append(rank.label)
     return "; ".join(
         f"{', '.join(labels[:4])}{f' and {len(labels) - 4} more' if len(labels) > 4 else ''}: {text}"
-        for text, labels in whose.items()
+        for text, labels in ranks_of.items()
     )

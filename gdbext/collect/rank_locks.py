@@ -41,7 +41,7 @@ class Neighbours:
         around = replace(around, others=others, sharers=self._files.with_process(pid))
         found = mutex_owners.resolve(_waits(rank.copy), stacks, around)
         if rank.second is not None and rank.second.state != ReadState.LOST:
-            found = mutex_owners.still(found, mutex_owners.resolve(_waits(rank.second), stacks, around))
+            found = mutex_owners.mark_unchanged(found, mutex_owners.resolve(_waits(rank.second), stacks, around))
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
@@ -78,17 +78,19 @@ def _waits(copy: copy_of_process.ProcessCopy) -> Mapping[int, futexes.FutexCall]
     for held in copy.during or ():
         found = held.waits.filled(held.pages)
         waits.update({tid: call for tid, call in found.items() if held.tids is None or tid in held.tids})
-    return futexes.confirmed(waits, {thread.tid: thread.registers for thread in copy.threads})
+    return futexes.confirmed_waits(waits, {thread.tid: thread.registers for thread in copy.threads})
 
 
 def _lasting_calls(rank: LiveRank, stacks: Sequence[ThreadStack]) -> Mapping[int, Sequence[int]]:
     """The system calls of its threads, those that a second copy showed too where there is one."""
     calls = {stack.lwp: stack.syscall for stack in stacks if stack.lwp and stack.syscall}
-    stood = {stack.lwp for stack in stacks if stack.switches == 0}  # of one that nothing stops there is no second copy
+    unmoved_lwps = {
+        stack.lwp for stack in stacks if stack.switches == 0
+    }  # of one that nothing stops there is no second copy
     if rank.second is None:
         return calls
     later = {thread.tid: futexes.syscall_of(thread.registers) for thread in rank.second.threads}
-    return {tid: call for tid, call in calls.items() if tid in stood or (later.get(tid) or ())[:2] == call[:2]}
+    return {tid: call for tid, call in calls.items() if tid in unmoved_lwps or (later.get(tid) or ())[:2] == call[:2]}
 
 
 def _thread_ids(rank: LiveRank) -> futexes.ThreadIds:

@@ -12,11 +12,11 @@ from typing import Dict, List, Mapping, NamedTuple, Optional
 from gdbext.capture.proc_texts import threads_of
 from gdbext.capture.stop.ptrace import thread_state, tracer_of
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
-from gdbext.capture.without_stop.sleeping_threads import Mark, mark
+from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark
 from gdbext.capture.without_stop.syscall_line import REFUSED, RUNNING, Standing, call_number
 from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.missing import Maybe
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 
 Marks = Mapping[int, Maybe[Mark]]
 
@@ -33,7 +33,7 @@ class Sign(NamedTuple):
 
 def marks_of(pid: int) -> Marks:
     """Where each thread stands, taken right after it was let go."""
-    return {tid: mark(pid, tid) for tid in threads_of(pid)}
+    return {tid: sleep_mark(pid, tid) for tid in threads_of(pid)}
 
 
 def sign_of(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
@@ -49,34 +49,38 @@ def _sign(pid: int, before: Mapping[int, ThreadTimes], since: Marks) -> Sign:
     states = {tid: thread_state(pid, tid) for tid in threads_of(pid)}
     if all(state in "ZX" for state in states.values()):
         return Sign("gone")
-    held = {tid: tracer for tid in (pid, *_in(states, "t")) for tracer in [tracer_of(pid, tid)] if tracer}
+    held = {tid: tracer for tid in (pid, *_pids_in_state(states, "t")) for tracer in [tracer_of(pid, tid)] if tracer}
     if held:
         was_held = pid in before and before[pid].state == "t"
-        holds = _and_holds(_in(states, "t"), states)
+        holds = _and_holds(_pids_in_state(states, "t"), states)
         return Sign("traced", "" if was_held else f"process {next(iter(held.values()))} traces it now{holds}")
-    stopped = _in(states, "tT")
+    stopped = _pids_in_state(states, "tT")
     new = [tid for tid in stopped if tid not in before or before[tid].state not in ("t", "T")]
     if new:
-        which = "it is" if len(new) == len(states) else f"threads {folded(new)} are"
-        return Sign("stopped", f"{which} stopped now and {_was(before, pid)} before; kill -CONT {pid} resumes it")
+        which = "it is" if len(new) == len(states) else f"threads {ranges_text(new)} are"
+        return Sign(
+            "stopped", f"{which} stopped now and {_state_before(before, pid)} before; kill -CONT {pid} resumes it"
+        )
     if stopped:
         return Sign("stopped")
     if pid in before and before[pid].state == "T":
-        return Sign(_life(pid, states, before, since), "it was stopped before and runs now")
-    return Sign(_life(pid, states, before, since))
+        return Sign(_end_or_state(pid, states, before, since), "it was stopped before and runs now")
+    return Sign(_end_or_state(pid, states, before, since))
 
 
-def _life(pid: int, states: Mapping[int, str], before: Mapping[int, ThreadTimes], since: Marks) -> Optional[str]:
+def _end_or_state(
+    pid: int, states: Mapping[int, str], before: Mapping[int, ThreadTimes], since: Marks
+) -> Optional[str]:
     standing: Dict[int, Standing] = {}
     for tid, state in states.items():
-        now, then = mark(pid, tid), since.get(tid)
+        now, then = sleep_mark(pid, tid), since.get(tid)
         if now == REFUSED:
             return None
         if now == RUNNING or state == "R" or (isinstance(now, Mark) and _has_run(then, now)):
             return "runs"
         if isinstance(now, Mark):
             standing[tid] = now.standing
-    return "waits" if all(_same(before.get(tid), one) for tid, one in standing.items()) else "moved"
+    return "waits" if all(_is_same_call(before.get(tid), one) for tid, one in standing.items()) else "moved"
 
 
 def _has_run(then: Optional[Maybe[Mark]], now: Mark) -> bool:
@@ -84,7 +88,7 @@ def _has_run(then: Optional[Maybe[Mark]], now: Mark) -> bool:
     return then is None or then == RUNNING or (isinstance(then, Mark) and then.counters != now.counters)
 
 
-def _same(before: Optional[ThreadTimes], now: Standing) -> bool:
+def _is_same_call(before: Optional[ThreadTimes], now: Standing) -> bool:
     """The same call from the same place. One with a time-out goes on as restart_syscall(2) after a stop."""
     if before is None or (before.sp, before.pc) != (now.sp, now.pc):
         return False
@@ -92,7 +96,7 @@ def _same(before: Optional[ThreadTimes], now: Standing) -> bool:
     return call_number(now) in (number, RESTART)
 
 
-def _in(states: Mapping[int, str], letters: str) -> List[int]:
+def _pids_in_state(states: Mapping[int, str], letters: str) -> List[int]:
     return [tid for tid, state in states.items() if state in letters]
 
 
@@ -100,6 +104,6 @@ def _and_holds(held: List[int], states: Mapping[int, str]) -> str:
     return f" and holds {len(held)} of its {len(states)} threads" if held else ""
 
 
-def _was(before: Mapping[int, ThreadTimes], pid: int) -> str:
+def _state_before(before: Mapping[int, ThreadTimes], pid: int) -> str:
     state = before[pid].state if pid in before else None
     return f"was in state {state}" if state else "was not"

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Dict, List, Optional, Set, Tuple
 
-from gdbext.capture.symbols.module_offsets import Named, named
+from gdbext.capture.symbols.module_offsets import Named, name_offsets
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Frame
@@ -64,7 +64,7 @@ def _of_module(module: str, offsets: List[int], sysroot: str) -> Optional[Dict[i
         places.insert(0, sysroot.rstrip("/") + clean)
     for path in places:
         try:
-            return named(path, offsets)
+            return name_offsets(path, offsets)
         except (OSError, ValueError):
             continue
     return None

@@ -17,7 +17,7 @@ _LEAST = 0.1
 _HELPER = regex("|".join(row.pattern for row in THREAD_NAMES))
 
 
-def possible(rank: LiveRank) -> bool:
+def lacks_only_permission(rank: LiveRank) -> bool:
     """Whether nothing but the right to read it is missing: who is dead, or held by a debugger, is told as such."""
     read = rank.copy is not None and rank.copy.state != ReadState.LOST
     if read or (rank.blocked and not rank.barred) or tracer_of(rank.pid, rank.pid):
@@ -37,7 +37,7 @@ def stacks_of(
     first: Mapping[int, kernel_threads.ThreadTimes], second: Mapping[int, kernel_threads.ThreadTimes]
 ) -> Tuple[ThreadStack, ...]:
     """Threads without frames, as the second look saw them, and what they did since the first."""
-    used = kernel_threads.between(first, second)
+    used = kernel_threads.processor_use_between(first, second)
     apart = {tid: one.at - first[tid].at for tid, one in second.items() if tid in first}
     return tuple(
         ThreadStack(

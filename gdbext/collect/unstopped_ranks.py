@@ -35,7 +35,7 @@ def copies(pids: Sequence[int], budget: Budget, during: Callable[[int], Held]) -
     return result
 
 
-def joined(before: Optional[PythonStacks], found: PythonStacks, tids: FrozenSet[int]) -> PythonStacks:
+def merge_python_stacks(before: Optional[PythonStacks], found: PythonStacks, tids: FrozenSet[int]) -> PythonStacks:
     """The Python stacks that are known, and of those that were found the ones of these threads: the others ran."""
     threads = {tid: thread for tid, thread in found.threads.items() if tid in tids}
     problems = found.problems
@@ -54,7 +54,7 @@ def summary(copy: ProcessCopy) -> str:
 def complete(rank: LiveRank) -> None:
     """Say of each thread of a rank what could not be read of it, and why."""
     assert rank.copy is not None
-    stacks = [_honest(stack) for stack in rank.stacks]
+    stacks = [_without_unknown_registers(stack) for stack in rank.stacks]
     unread = [thread for thread in rank.copy.threads if not thread.registers]
     stacks += [unread_stack(one) for one in unread]
     rank.stacks = tuple(stacks)
@@ -77,7 +77,7 @@ def _read(copy: ProcessCopy) -> Mapping[int, Tuple[int, ...]]:
     return {thread.tid: thread.registers for thread in copy.threads if thread.registers}
 
 
-def _honest(stack: ThreadStack) -> ThreadStack:
+def _without_unknown_registers(stack: ThreadStack) -> ThreadStack:
     """Without values out of registers that nobody knows, and with the reason where gdb ran into one."""
     frames = tuple(_without_unknown(frame) for frame in stack.frames)
     if stack.end is StackEnd.MEMORY:  # where gdb comes when it follows UNKNOWN

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, NoReturn, Tuple
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
 from gdbext.commands.declared.shared_arguments import COMMON
 from gdbext.model.errors import UsageError
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 
 _HELP_WIDTH = 80
 
@@ -32,14 +32,16 @@ def usage_error(parser: argparse.ArgumentParser, message: str, command: str, oth
         known = re.findall(r"[\w.-]+", choice["known"])
         name = choice["name"]
         sort = "command" if name == "COMMAND" else f"value for {name}" if name.startswith("-") else "subcommand"
-        return unknown(sort, ast.literal_eval(choice["word"]), known, otherwise, prefix)
+        return unknown_word_error(sort, ast.literal_eval(choice["word"]), known, otherwise, prefix)
     if message.startswith(_NO_OPTION):
         word = message[len(_NO_OPTION) :].split()[0]
         takes_pid = any("PID" in str(one.metavar) for one in parser._get_positional_actions())
         if takes_pid and word.partition("=")[0] in _OF_PROCESS:
             return UsageError(f"{prefix}unknown option '{word}'", f"give the pid without an option: {parser.prog} PID")
         if word.startswith("-"):
-            return unknown("option", word.partition("=")[0], parser._option_string_actions, otherwise, prefix)
+            return unknown_word_error(
+                "option", word.partition("=")[0], parser._option_string_actions, otherwise, prefix
+            )
         return UsageError(f"{prefix}unexpected argument '{word}'", otherwise)
     if message.startswith(_MISSING):
         names = message[len(_MISSING) :].split(", ")

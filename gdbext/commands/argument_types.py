@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-from gdbext.model.text.digits import is_whole, whole
+from gdbext.model.text.digits import integer_or_none, is_whole
 
 OTHERS = {"stop": "stop", "hold": "hold", "stop-at-same": "hold", "run": "run"}
 """What `llm-break --others` takes, and what it means."""
@@ -13,7 +13,7 @@ _LONGEST = 24 * 3600.0
 
 def number(text: str) -> int:
     """A process or group id."""
-    if not whole(text):
+    if not integer_or_none(text):
         raise ArgumentTypeError(f"not a process id: {text}")
     return int(text)
 
@@ -27,7 +27,7 @@ def rank_number(text: str) -> int:
 
 def frame_count(text: str) -> int:
     """How many innermost frames. Raises ValueError."""
-    if not whole(text):
+    if not integer_or_none(text):
         raise ValueError
     return int(text)
 
@@ -42,7 +42,7 @@ def frame_number(text: str) -> int:
 
 def positive(text: str) -> int:
     """A count."""
-    if not whole(text):
+    if not integer_or_none(text):
         raise ArgumentTypeError(f"not a number of 1 or more: {text}")
     return int(text)
 

@@ -15,7 +15,7 @@ from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.nccl.library import release_of
 from gdbext.capture.symbols.library_versions import versions
 from gdbext.capture.symbols.mapped_libraries import MappedFile, libraries_with_code
-from gdbext.discovery.preflight_checks.attach_permission import hindrances
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems
 from gdbext.discovery.preflight_checks.process_debug_settings import debug_checks, process_points
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.engines.all_build_ways import BUILDS, BUILT
@@ -80,7 +80,7 @@ def _of_process(pid: int) -> BuildReport:
     shelf = Shelf()
     mapped = libraries_with_code(pid, maps, shelf) if maps else ()
     if not mapped:
-        why = next((problem for problem, _ in hindrances(proc, [pid]) if problem.blocking), None)
+        why = next((problem for problem, _ in attach_problems(proc, [pid]) if problem.blocking), None)
         text = why.text if why else f"{pid} has no program in its memory"
         raise NothingFound(text, why.remedy if why else "name a process of the job: `gdbext ranks` lists them")
     environment = read_environ(pid)

@@ -13,7 +13,7 @@ from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.errors import UsageError
 from gdbext.model.job import Job
 from gdbext.model.text.digits import is_whole
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 
 _MOST_RANKS = 100_000
 
@@ -55,13 +55,13 @@ def parse_ranks(text: str) -> Tuple[int, ...]:
     return tuple(chosen)
 
 
-def pick(ranks: Sequence[AttachedRank], wanted: int) -> AttachedRank:
+def pick_rank(ranks: Sequence[AttachedRank], wanted: int) -> AttachedRank:
     """The attached rank with this number; a pid serves too, for ranks whose number is not known. Raises UsageError."""
     found = [rank for rank in ranks if rank.process.rank == wanted] or [
         rank for rank in ranks if rank.process.pid == wanted
     ]
     if not found:
-        known = folded(rank.process.rank for rank in ranks if rank.process.rank is not None)
+        known = ranges_text(rank.process.rank for rank in ranks if rank.process.rank is not None)
         hint = f"attached ranks: {known}" if known else "llm-ranks lists what is attached"
         raise UsageError(f"no rank {wanted} is attached", hint)
     if len(found) > 1:
@@ -76,4 +76,4 @@ def pick_all(ranks: Sequence[AttachedRank], text: str) -> Tuple[AttachedRank, ..
         raise UsageError("no rank is attached", "llm-attach-all attaches them")
     if text.strip() == "all":
         return tuple(ranks)
-    return tuple(pick(ranks, wanted) for wanted in parse_ranks(text))
+    return tuple(pick_rank(ranks, wanted) for wanted in parse_ranks(text))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing
 from gdbext.commands.chosen_ranks import as_words, pick_all
-from gdbext.commands.diagnose import dated
+from gdbext.commands.diagnose import with_date
 from gdbext.commands.page import page_of_communicators
 from gdbext.commands.session_port import Session
 from gdbext.model.errors import NothingFound, UsageError
@@ -23,7 +23,7 @@ def comms(session: Session, args: Namespace) -> object:
         table = communicator_table([process for process in snapshot.processes if process.pid in pids])
     if not table.groups and not table.unreadable:
         raise NothingFound(why_nothing(table.processes), "" if args.scan else "--scan searches all of their memory")
-    answer = dated(session, snapshot, table)
+    answer = with_date(session, snapshot, table)
     if args.html is None:
         return answer
     return WithPage(answer, page_of_communicators(replace(snapshot, processes=table.processes)))

@@ -38,7 +38,7 @@ def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
     return snapshot
 
 
-def dated(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answer, FromFile]:
+def with_date(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[Answer, FromFile]:
     """With the date, where it is about core files alone: nobody should take them for the present."""
     if not snapshot.processes or any(one.given is not Given.CORE for one in snapshot.processes):
         return answer
@@ -66,5 +66,5 @@ def _in_form(session: Session, args: Namespace, answer: object, diagnosis: Diagn
     if args.format is not None:
         shown: object = for_others(args.format, diagnosis)
     else:
-        shown = dated(session, diagnosis.snapshot, answer)
+        shown = with_date(session, diagnosis.snapshot, answer)
     return with_page(session, args, shown, diagnosis, subject)

@@ -6,12 +6,12 @@ import re
 from argparse import Namespace
 from typing import Optional, Tuple
 
-from gdbext.analysis.failures.error_codes import by_name, by_number, in_message, near
+from gdbext.analysis.failures.error_codes import by_name, by_number, in_message, similar_names
 from gdbext.commands.session_port import Session
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.model.errors import UsageError
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 
 _LONGEST = 10  # digits
 _OF_LIBRARY = re.compile(
@@ -46,8 +46,11 @@ def explain_error(asked: str) -> ErrorAnswer:
             "see the kernel's log: dmesg | grep Xid; gdbext diagnose FILE reads that log too, alone or with stacks",
         )
     if not codes:
-        raise unknown(
-            "error", asked[:80], near(asked), "give a number such as 700 or a name such as cudaErrorIllegalAddress"
+        raise unknown_word_error(
+            "error",
+            asked[:80],
+            similar_names(asked),
+            "give a number such as 700 or a name such as cudaErrorIllegalAddress",
         )
     return ErrorAnswer(asked, codes)
 

@@ -20,7 +20,7 @@ from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
 from gdbext.knowledge.vendor_calls import SUFFIX
 from gdbext.model.explanation import Explanation, Glossary, Sign
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.verdict import Remedy
 from gdbext.model.waits import STATES
 
@@ -58,7 +58,7 @@ _MUST_HOLD = {
 }
 _MUST_NOT_HOLD = {"named": "no suspect is known"}
 """Conditions of a remedy by its field. The others that are false are usual, and need no word."""
-_SAID = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
+_STATEMENT_NAMES = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
 """What a witness must have said."""
 _RECOGNISED = {
     KERNEL: "the thread waits in the Linux kernel",
@@ -84,7 +84,7 @@ _OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of th
 _CONDITION = re.compile(r"\^|\(\?!(?:[^()]|\([^()]*\))*\)")
 _FLAGS = re.compile(r"^\?[a-z]*:")
 _OPTIONAL = re.compile(r"(?<!\\)(\w|\[[^]]*\])\?")
-_EITHER = re.compile(r"\[([A-Za-z]+)\](?![*+])")
+_CHARACTER_CLASS = re.compile(r"\[([A-Za-z]+)\](?![*+])")
 _DIGITS = re.compile(r"\\d(\+|\*|\{\d{1,3}(,\d{0,3})?\})?")
 _ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 
@@ -100,7 +100,7 @@ def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
         return _wait(label)
     if label in STATES:
         return _state(label)
-    raise unknown("label", label, LABELS, "run `gdbext explain` to list all of them")
+    raise unknown_word_error("label", label, LABELS, "run `gdbext explain` to list all of them")
 
 
 def _cause(label: str) -> Explanation:
@@ -195,12 +195,12 @@ def _plain(pattern: str, quote: str = "") -> str:
     for mark in (SUFFIX.rstrip("$"), "(^|/)", "\\b", "$", "_*", "(GI_)?"):
         text = text.replace(mark, "")
     text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)
-    text = _ONE_OF.sub(_ANY, _EITHER.sub(_either, _OPTIONAL.sub("", _DIGITS.sub("N", text))))
+    text = _ONE_OF.sub(_ANY, _CHARACTER_CLASS.sub(_either, _OPTIONAL.sub("", _DIGITS.sub("N", text))))
     for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\", "")):
         text = text.replace(mark, word)
     names = list(dict.fromkeys(re.sub(f"{_ANY}+", "*", name) for name in _expanded(text) if name))
-    told = [f"{quote}{name.strip()}{quote}" if quote else name for name in names[:_SHOWN]]
-    shown = ", ".join(told) + (" and others" if len(names) > _SHOWN else "")
+    quoted = [f"{quote}{name.strip()}{quote}" if quote else name for name in names[:_SHOWN]]
+    shown = ", ".join(quoted) + (" and others" if len(names) > _SHOWN else "")
     return shown.replace(_OPENED, "(").replace(_CLOSED, ")")
 
 
@@ -260,22 +260,24 @@ def _of_kinds(rule: RemedyRule) -> List[str]:
 
 def _conditions(rule: RemedyRule) -> List[str]:
     """What must hold besides the wait, in words."""
-    told = [f"{rule.set_in} is set"] if rule.set_in else []
-    told += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
-    told += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
+    conditions = [f"{rule.set_in} is set"] if rule.set_in else []
+    conditions += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
+    conditions += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
     said = [f'a log line reports "{_REPORTS[one]}"' for one in rule.rules[:1] if one in _REPORTS]
-    told += said
-    told += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given and not said else []
-    told += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
-    told += [_SAID[rule.said]] if rule.said in _SAID else []
-    told += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]
-    told += [f"a sanitizer reports {_either_of([_REPORTED[one] for one in rule.reported])}"] if rule.reported else []
+    conditions += said
+    conditions += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given and not said else []
+    conditions += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
+    conditions += [_STATEMENT_NAMES[rule.said]] if rule.said in _STATEMENT_NAMES else []
+    conditions += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]
+    conditions += (
+        [f"a sanitizer reports {_either_of([_REPORTED[one] for one in rule.reported])}"] if rule.reported else []
+    )
     first, last = rule.nccl
     if first or last:
-        told.append(
+        conditions.append(
             f"NCCL is {first or 'any'} to {last.replace('.999', '.x')}" if last else f"NCCL is {first} or newer"
         )
-    return told
+    return conditions
 
 
 def _either_of(names: Sequence[str]) -> str:
@@ -286,13 +288,13 @@ def _either_of(names: Sequence[str]) -> str:
 
 def _unique(texts: List[str]) -> Tuple[str, ...]:
     """The pieces between semicolons, each once; `nccl#48` is left out behind `nccl#48, #70`."""
-    told: Set[str] = set()
+    seen: Set[str] = set()
     found: List[str] = []
     for piece in (piece.strip() for text in texts for piece in text.split(";") if piece.strip()):
         names = _names(piece)
-        if not told.issuperset(names):
+        if not seen.issuperset(names):
             found.append(piece)
-        told.update(names)
+        seen.update(names)
     return tuple(found)
 
 

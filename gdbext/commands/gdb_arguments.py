@@ -11,10 +11,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.commands.all_commands import IN_GDB
 from gdbext.commands.argument_parser import Parser, in_gdb, parser_of, takes
 from gdbext.commands.declaration import Command
-from gdbext.commands.output import keep, without_file
+from gdbext.commands.output import keep_old_json_file, without_file
 from gdbext.commands.split_command_line import first_word, unquoted, words_of
 from gdbext.model.errors import UsageError
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 
 _LOOKS_LIKE_OPTION = re.compile(r"--[a-z][a-z-]+(?:=|\Z)")
 _OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
@@ -38,7 +38,7 @@ def parse(command: Command, line: str) -> argparse.Namespace:
             args = parser.parse_args(words + (["--", tail] if tail else []))
     except ValueError as error:
         raise UsageError(f"{command.gdb}: {error} in: {line}") from None
-    args.warning = keep(args, file)
+    args.warning = keep_old_json_file(args, file)
     return args
 
 
@@ -48,7 +48,7 @@ def _check_subcommand(command: Command, line: str) -> None:
     if command.prefix and word and not (word.startswith("-") or command.arguments or command.tail):
         names = [one.gdb.split()[-1] for one in IN_GDB if one.gdb.startswith(f"{command.gdb} ")]
         hint = f"one of {', '.join(names)}; see `help {command.gdb}`"
-        raise unknown("subcommand", word, names, hint, f"{command.gdb}: ")
+        raise unknown_word_error("subcommand", word, names, hint, f"{command.gdb}: ")
 
 
 def typed_options(command: Command, line: str) -> List[str]:

@@ -16,7 +16,7 @@ from gdbext.safe_open import files
 
 _PIECE = 1 << 20
 _MOST_FILES = 4096
-MOST_TOLD = 8
+MOST_SENTENCES = 8
 
 
 def reports_of(path: str) -> List[WriterReport]:
@@ -48,15 +48,15 @@ def job_of(paths: Sequence[str]) -> JobSnapshot:
     return JobSnapshot(processes=tuple(given_to([], found)))
 
 
-def told(paths: Sequence[str]) -> List[str]:
+def report_sentences(paths: Sequence[str]) -> List[str]:
     """The gravest errors, a sentence each, and what of the reports is not there."""
     job = job_of(paths)
     errors = findings(job)
-    said = [f"the sanitizer reports: {one.text}" for one in errors[:MOST_TOLD]]
-    if len(errors) > MOST_TOLD:
+    said = [f"the sanitizer reports: {one.text}" for one in errors[:MOST_SENTENCES]]
+    if len(errors) > MOST_SENTENCES:
         said.append(
-            f"the sanitizer reports {len(errors) - MOST_TOLD:,} more kinds of errors: gdbext diagnose shows all"
+            f"the sanitizer reports {len(errors) - MOST_SENTENCES:,} more kinds of errors: gdbext diagnose shows all"
         )
-    return said + [problem for process in job.processes for problem in process.problems][:MOST_TOLD] or [
+    return said + [problem for process in job.processes for problem in process.problems][:MOST_SENTENCES] or [
         line for process in job.processes for line in process.said
     ]

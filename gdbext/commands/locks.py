@@ -13,7 +13,7 @@ from gdbext.commands.page import with_page
 from gdbext.commands.session_port import Session
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 
 
 def locks(session: Session, args: Namespace) -> object:
@@ -33,6 +33,6 @@ def _chosen(snapshot: JobSnapshot, text: Optional[str]) -> Optional[Set[int]]:
         named = [one.index for one in snapshot.processes if one.rank == wanted]
         found.update(named or [one.index for one in snapshot.processes if one.pid == wanted])
     if not found:
-        known = folded(process.rank for process in snapshot.processes if process.rank is not None)
+        known = ranges_text(process.rank for process in snapshot.processes if process.rank is not None)
         raise UsageError(f"no rank {text} was read", f"ranks that were read: {known or 'none has a number'}")
     return found

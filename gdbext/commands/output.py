@@ -111,7 +111,7 @@ def _old_file(name: str) -> str:
     return name
 
 
-def keep(args: Namespace, file: Optional[str]) -> str:
+def keep_old_json_file(args: Namespace, file: Optional[str]) -> str:
     """Put the FILE of an old `--json FILE` into the arguments; returns what is to be said of it."""
     args.json_file = None if file == "-" else file
     if file is None:

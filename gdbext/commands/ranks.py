@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Sequence
 
-from gdbext.commands.chosen_ranks import jobs_of, pick, pick_all
+from gdbext.commands.chosen_ranks import jobs_of, pick_all, pick_rank
 from gdbext.commands.session_port import Session, chosen_by_current
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.ranks.listing import choice, describe, started
+from gdbext.discovery.ranks.listing import choice, describe, job_summary
 from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
 from gdbext.model.codes import RankState
 from gdbext.model.errors import UsageError
@@ -39,7 +39,7 @@ def list_ranks(session: Session, args: Namespace) -> RankTable:
     absent = tuple(rank for job in jobs for rank in job.absent)
     notes = tuple(note for job in jobs for note in job.notes)
     if len(jobs) > 1:  # llm-attach-all would ask which
-        notes += tuple(_told(job, jobs) for job in jobs)
+        notes += tuple(_other_job_line(job, jobs) for job in jobs)
         here = f"{len(jobs)} jobs are here"
         notes += (f"Nothing is attached: {here}; llm-attach-all PID attaches one, --all all of them.",)
     else:
@@ -47,9 +47,9 @@ def list_ranks(session: Session, args: Namespace) -> RankTable:
     return RankTable(found, absent, notes)
 
 
-def _told(job: Job, jobs: Sequence[Job]) -> str:
+def _other_job_line(job: Job, jobs: Sequence[Job]) -> str:
     others = [one for one in jobs if one is not job]
-    return f"{describe(job)}; {started(job, others, ProcFS())}; {choice(job, 'llm-attach-all')}"
+    return f"{describe(job)}; {job_summary(job, others, ProcFS())}; {choice(job, 'llm-attach-all')}"
 
 
 def switch(session: Session, args: Namespace) -> RankTable:
@@ -59,7 +59,7 @@ def switch(session: Session, args: Namespace) -> RankTable:
         if current is None:
             raise UsageError("no rank is selected", "llm-rank N selects one")
         return RankTable((current,))
-    wanted = pick(ranks, args.rank)
+    wanted = pick_rank(ranks, args.rank)
     assert wanted.number is not None
     session.select(wanted.number)
     return RankTable(tuple(rank for rank in session.ranks() if rank.number == wanted.number))

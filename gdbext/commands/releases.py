@@ -15,15 +15,16 @@ def releases(snapshot: JobSnapshot, maps: Mapping[int, List[str]]) -> List[str]:
     lines = [f"engine: {snapshot.engine or 'unknown'}"]
     live = [one for one in snapshot.processes if one.index in maps and one.given is Given.LIVE]
     lines += [f"{name}: {value}" for name, value in of_this_host().items()] if live else []
-    told: Dict[str, List[str]] = {}
+    by_engine: Dict[str, List[str]] = {}
     for process in snapshot.processes:
         paths = list(process.libraries)
         paths += {one.path: None for one in parse_maps("\n".join(maps.get(process.index, ())))}
         for name, release in versions(process.pid if process in live else None, paths).items():
-            told.setdefault(f"{name} {release}", []).append(process.label)
+            by_engine.setdefault(f"{name} {release}", []).append(process.label)
         if process.python:
-            told.setdefault(f"python {process.python}", []).append(process.label)
+            by_engine.setdefault(f"python {process.python}", []).append(process.label)
     everywhere = len(snapshot.processes)
     return lines + [
-        text if len(labels) == everywhere else f"{text} ({', '.join(labels)})" for text, labels in sorted(told.items())
+        text if len(labels) == everywhere else f"{text} ({', '.join(labels)})"
+        for text, labels in sorted(by_engine.items())
     ]

@@ -15,7 +15,7 @@ from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.comparing.elements import Tolerance
-from gdbext.analysis.tensors.comparing.over_ranks import Digested, agreement, digested
+from gdbext.analysis.tensors.comparing.over_ranks import RankDigest, agreement, digested
 from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.statistics.whole_tensor import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
@@ -37,8 +37,10 @@ _FILES = re.compile(r"(?P<path>.+\.(?:npy|safetensors|pth?))(?::(?P<name>.+))?")
 
 def calculator() -> Calculator:
     """Large data are counted where numpy is: in this Python, beside gdbext, or in the shell's Python."""
-    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(gdbext.__file__))), ".venv", "bin", "python")
-    return Calculator(pythons=(beside, "python3"))
+    venv_python = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.abspath(gdbext.__file__))), ".venv", "bin", "python"
+    )
+    return Calculator(pythons=(venv_python, "python3"))
 
 
 def print_values(session: Session, args: Namespace) -> object:
@@ -162,12 +164,12 @@ def _agreement(asked: Asked, ranks: Sequence[AttachedRank]) -> TensorAgreement:
     tolerance = _tolerance(asked.args)
     expression, index = expression_and_index(asked.words)
 
-    def body() -> Maybe[Digested]:
+    def body() -> Maybe[RankDigest]:
         tensor, part = asked.one(expression, index)
         source = Source(tensor, asked.port.read_of(tensor))
         return digested(source, part, calculator(), asked.progress("hashed"))
 
-    found: List[Tuple[int, Maybe[Digested]]] = []
+    found: List[Tuple[int, Maybe[RankDigest]]] = []
     for rank in ranks:
         try:
             found.append((number_of(rank), asked.port.on_rank(inferior_of(rank), body)))

@@ -113,20 +113,20 @@ def _stream(path: Path) -> Optional[int]:
 @contextlib.contextmanager
 def _draft(path: Path, name: str, force: bool, mode: int) -> Iterator[BinaryIO]:
     """A file without a name, or where the file system has none such, with one that nobody looks for."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         nameless = _nameless(path.parent, mode)
-        with nameless or _created(beside, mode) as file:
+        with nameless or _created(draft, mode) as file:
             yield file
             file.flush()
             if nameless is not None:
-                _name(file, beside, mode)
-        (os.replace if force else _move)(beside, path)
+                _name(file, draft, mode)
+        (os.replace if force else _move)(draft, path)
     except FileExistsError:
         raise UsageError(f"{name} exists", _FORCE) from None
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
+            os.unlink(draft)
 
 
 def _nameless(folder: Path, mode: int) -> Optional[BinaryIO]:
@@ -151,13 +151,13 @@ def _name(file: BinaryIO, path: Path, mode: int) -> None:
             shutil.copyfileobj(file, copy)
 
 
-def _move(beside: Path, path: Path) -> None:
+def _move(draft: Path, path: Path) -> None:
     """To a name that is free, without a moment in which it could take the place of another. Raises FileExistsError."""
     try:
-        os.link(beside, path)
+        os.link(draft, path)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
         if os.path.lexists(path):
             raise FileExistsError from None
-        os.rename(beside, path)
+        os.rename(draft, path)

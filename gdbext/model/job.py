@@ -192,7 +192,7 @@ class JobSnapshot:
         return ALL if states == {ReadState.OK} and all(host.read for host in self.hosts) else PART
 
 
-def named(processes: Sequence[RankProcess]) -> str:
+def ranks_or_pids(processes: Sequence[RankProcess]) -> str:
     """`rank 3`, `ranks 0-2,5`; pids of those whose numbers nobody knows."""
     numbers = [one.rank for one in processes if one.rank is not None]
     known = [ranks(numbers)] if numbers else []

@@ -28,6 +28,6 @@ class Missing:
 Maybe = Union[T, Missing]
 
 
-def known(value: Maybe[T]) -> Optional[T]:
+def value_or_none(value: Maybe[T]) -> Optional[T]:
     """The value, or None where it is missing: as documents have it."""
     return None if isinstance(value, Missing) else value

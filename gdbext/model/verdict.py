@@ -96,7 +96,7 @@ class ProcessJudgement:
     def groups(self) -> Groups:
         return grouped(self.threads)
 
-    def those(self, wanted: Callable[[ThreadJudgement], bool]) -> List[int]:
+    def positions_where(self, wanted: Callable[[ThreadJudgement], bool]) -> List[int]:
         """Positions of the threads with such a judgement; asked once for each that is different."""
         return sorted(position for one, positions in self.groups if wanted(one) for position in positions)
 

@@ -17,7 +17,7 @@ LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "loc
 _BY_RULE = tuple(
     (regex(rule.function), frozenset(rule.captures)) for rule in RULES if rule.captures and rule.language == "native"
 )
-_EVER = LOCKS.union(*(names for _, names in _BY_RULE))
+_MAY_BE_CAPTURED = LOCKS.union(*(names for _, names in _BY_RULE))
 _MOST_ARGUMENTS = 64
 _LONGEST_TEXT = 200
 
@@ -32,7 +32,7 @@ _WORD = regex(r"[A-Za-z_][\w:]*\Z")
 _UNREADABLE = regex(r"<([a-z][a-z ]{2,60})>\Z")
 
 
-def captures(function: Optional[str], arguments: str) -> Mapping[str, Captured]:
+def captured_arguments(function: Optional[str], arguments: str) -> Mapping[str, Captured]:
     """The wanted ones of `comm=0x55, count=12, op=<optimized out>`: numbers as int, enumerators and strings as str."""
     if not arguments or "=" not in arguments:
         return {}
@@ -42,7 +42,7 @@ def captures(function: Optional[str], arguments: str) -> Mapping[str, Captured]:
         # Most names are wanted of no function: to ask for one tries some hundred rules.
         if (
             found
-            and found.group(1) in _EVER
+            and found.group(1) in _MAY_BE_CAPTURED
             and found.group(1) not in kept
             and found.group(1) in _wanted(function or "")
         ):

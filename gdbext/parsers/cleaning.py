@@ -6,7 +6,7 @@ import html
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
-from gdbext.model.text.patterns import either, regex
+from gdbext.model.text.patterns import regex, union_pattern
 
 
 class Stream(NamedTuple):
@@ -59,7 +59,7 @@ _PREFIXES = tuple(
         r"|Timeout \(\d)",  # tqdm, dask
     )
 )
-_ANY_PREFIX = either(prefix.pattern for prefix in _PREFIXES)
+_ANY_PREFIX = union_pattern(prefix.pattern for prefix in _PREFIXES)
 _MOST_PREFIXES = 4
 _STRAY = regex("\x1b\\[[0-9;?]{0,20}[A-Za-z]|[\u200b\ufeff\x00]")
 _MI_STREAM = regex(r"(?:\d{1,9}: \(\d{1,9}\) )?(?:-?> ?)?[~@]\"(?P<text>(?:[^\"\\]|\\.){0,8000})\"$")
@@ -94,7 +94,7 @@ def with_plus(text: str) -> str:
     return text
 
 
-def clean(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
+def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
     learned, indented = LearnedPrefixes(), Indented()
     for line in lines:
@@ -290,7 +290,7 @@ class Unwrapper:
 
     def feed(self, line: str) -> List[str]:
         if self._parts and self._continues(line):
-            self._parts.append(self._joint(line))
+            self._parts.append(self._separator(line))
             self._length += len(line)
             return []
         done = self.flush()
@@ -316,7 +316,7 @@ class Unwrapper:
         indented = line[0] in " \t"
         return (indented or len(self._parts[-1]) >= _TERMINAL) and open_parentheses(held)
 
-    def _joint(self, line: str) -> str:
+    def _separator(self, line: str) -> str:
         """A debugger breaks at spaces and indents; a terminal breaks anywhere and does not."""
         if _is_path_broken(self._parts[-1], line):
             return line.strip()

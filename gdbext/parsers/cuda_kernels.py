@@ -41,8 +41,8 @@ def _joined(text: str) -> List[str]:
     for line in text.splitlines():
         if not line.strip():
             continue
-        begins = re.match(r"\*?\s*\d+\s+(-|\d+)\s+\d+\s", line) or _is_title(line) or _NONE.match(line)
-        if begins or not lines or _is_title(lines[-1]):
+        is_row_start = re.match(r"\*?\s*\d+\s+(-|\d+)\s+\d+\s", line) or _is_title(line) or _NONE.match(line)
+        if is_row_start or not lines or _is_title(lines[-1]):
             lines.append(line)
         else:
             lines[-1] += " " + line.strip()

@@ -14,7 +14,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.function_names import bare_name
 from gdbext.model.text.mangled import qualified_name
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.argument_lists import captures, split_call
+from gdbext.parsers.argument_lists import captured_arguments, split_call
 
 _ADDRESS = regex(r"(0x[0-9a-fA-F]{1,16})(?:\s+|\Z)(?:in\s+)?")
 _LOCATION = regex(r"\s(at|from)\s+(\S+)")
@@ -72,7 +72,7 @@ def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arg
         pc = int(name[:18], 16)
     bare = bare_name(name)
     function = None if _NAMELESS.match(bare) else qualified_name(bare) or bare
-    return Frame(function, module, pc, place.file, place.line, captures=captures(function, arguments))
+    return Frame(function, module, pc, place.file, place.line, captures=captured_arguments(function, arguments))
 
 
 def looks_like_frame(body: str) -> bool:

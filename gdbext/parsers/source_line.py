@@ -22,7 +22,7 @@ _OF_LOCK_FILES = {"wait": "torch/utils/file_baton.py", "acquire": "filelock.py"}
 _JOIN = regex(r".{0,80}\b(?:proc\w*|process\w*|thread\w*|worker\w*|p|t|w)(?:\[\w{1,20}\])?\.join\((?:timeout)?")
 
 
-def called(line: str) -> Optional[Frame]:
+def call_frame(line: str) -> Optional[Frame]:
     """The call of a line that may wait, as a frame; None where it has none that is known."""
     text = line.strip()
     file = _LOCK_FILE.match(text)

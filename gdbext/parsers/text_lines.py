@@ -35,7 +35,7 @@ class Source:
     problems: Tuple[str, ...] = ()
 
 
-def cut(name: str, data: bytes, limit: int = LIMIT) -> Source:
+def head_and_tail(name: str, data: bytes, limit: int = LIMIT) -> Source:
     """At most `limit` bytes: the head and, where that is not all, the tail."""
     if len(data) <= limit:
         return Source(name, data)

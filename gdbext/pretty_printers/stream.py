@@ -10,7 +10,7 @@ import gdb
 
 from gdbext.inside_gdb.base.memory import current
 from gdbext.inside_gdb.streams.stream_objects import Found, found_in
-from gdbext.inside_gdb.streams.stream_pools import resolved
+from gdbext.inside_gdb.streams.stream_pools import with_pool_handle
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import Unreadable
 from gdbext.knowledge.runtimes.cuda_streams import SPECIAL
@@ -35,7 +35,7 @@ class Printer:
 
 def summary(found: Found) -> str:
     """`stream 0x7f00 on device 3`, `pool stream 5 of priority -1 on device 3`, or the reason why there is neither."""
-    decoded = resolved(found.decoded, found.device)
+    decoded = with_pool_handle(found.decoded, found.device)
     handle = "" if isinstance(decoded.handle, Missing) else f"{decoded.handle:#x}"
     if found.event:
         return f"event {handle}" if handle else "null event"

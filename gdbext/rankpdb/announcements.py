@@ -8,7 +8,7 @@ import sys
 from gdbext.rankpdb.rank_server import Place
 
 
-def words(place: Place) -> str:
+def as_text(place: Place) -> str:
     """A place for people."""
     if place[0].startswith("\t"):
         return "what it runs now"

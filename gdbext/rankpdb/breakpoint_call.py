@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Callable, Dict, List, Optional, Tuple
 
-from gdbext.rankpdb.announcements import say, words
+from gdbext.rankpdb.announcements import as_text, say
 from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.debugger import HELP, RankPdb
-from gdbext.rankpdb.folder import detour
-from gdbext.rankpdb.identity import Identity, identity, whole
-from gdbext.rankpdb.rank_server import Place, Station, nobody
+from gdbext.rankpdb.folder import socket_folder_note
+from gdbext.rankpdb.identity import Identity, identity, integer_or_none
+from gdbext.rankpdb.rank_server import Place, Station, answer_without_prompt
 from gdbext.rankpdb.tidying import tidied
-from gdbext.rankpdb.waiting import OUR_TURN, not_here, passed
+from gdbext.rankpdb.waiting import OUR_TURN, not_here, wait_for_turn
 from gdbext.rankpdb.wire import Message, Wire
 
 CHOICE = "RANK_TO_DEBUG"
@@ -64,7 +64,9 @@ class Gate:
         until = time.monotonic() + _limit(timeout)
         chosen = _chosen(station, rank)
         if station.me.world is not None and not 0 <= chosen < station.me.world:
-            say(f"rank {chosen} was chosen, but the job has {station.me.world} ranks; no rank stops at {words(place)}")
+            say(
+                f"rank {chosen} was chosen, but the job has {station.me.world} ranks; no rank stops at {as_text(place)}"
+            )
             return
         if chosen == station.me.rank:
             self._debug(frame, place, until, block)
@@ -96,7 +98,7 @@ class Gate:
         until = time.monotonic() + _limit(None)
         chosen = _chosen(station, rank)
         if chosen != station.me.rank:
-            said = self._said_of(chosen, place, until, patience)
+            said = self._answer_of(chosen, place, until, patience)
             if said != OUR_TURN:
                 return said != not_here(chosen)
         self._debug(frame, place, until, True, opened)
@@ -137,10 +139,10 @@ class Gate:
         if channel is not None:
             channel.tidy = station.close
         station.far.opens(place)
-        station.doing = {"state": "prompt", "at": words(place)}
+        station.doing = {"state": "prompt", "at": as_text(place)}
         station.opens(place)
         station.on_release = prompt.debugger.leave
-        text = f"rank {station.me.rank} (pid {os.getpid()}) at {words(place)} in {prompt.frame.f_code.co_name}"
+        text = f"rank {station.me.rank} (pid {os.getpid()}) at {as_text(place)} in {prompt.frame.f_code.co_name}"
         if channel is None:
             say(f"{text}\n{HELP}")
             return
@@ -152,13 +154,13 @@ class Gate:
     def _join(self, prompt: _Prompt, frame: FrameType, place: Place) -> None:
         """A breakpoint met while a prompt is open."""
         if prompt.thread != threading.get_ident():
-            say(f"another thread of this rank is being debugged; this one continues at {words(place)}")
+            say(f"another thread of this rank is being debugged; this one continues at {as_text(place)}")
             self._passes(place)
             return
         prompt.places.append(place)
         if self._station is not None:
             self._station.far.opens(place)
-        prompt.debugger.stays()
+        prompt.debugger.block_others()
         prompt.debugger.set_trace(frame)
 
     def _held_by(self, prompt: _Prompt) -> str:
@@ -176,7 +178,7 @@ class Gate:
         places, prompt.places = prompt.places, []
         if not prompt.debugger.breaks:
             self._prompt = None
-            station.on_terminal, station.on_release = nobody, None
+            station.on_terminal, station.on_release = answer_without_prompt, None
             station.doing = {"state": "running"}
         if prompt.heir is not None:
             self._give_way(prompt, places[-1], prompt.heir)
@@ -192,7 +194,7 @@ class Gate:
         assert self._station is not None
         self._station.hands(place, heir)
         prompt.heir = None
-        if self._said_of(heir, place, prompt.until) != OUR_TURN:
+        if self._answer_of(heir, place, prompt.until) != OUR_TURN:
             self._passes(place)
             return
         prompt.places, prompt.channel = [place], Channel(prompt.until)
@@ -209,26 +211,28 @@ class Gate:
     # --- the ranks that wait ---
 
     def _wait(self, frame: FrameType, chosen: int, place: Place, until: float) -> None:
-        if self._said_of(chosen, place, until) == OUR_TURN:
+        if self._answer_of(chosen, place, until) == OUR_TURN:
             self._debug(frame, place, until, True)
 
-    def _said_of(self, chosen: int, place: Place, until: float, patience: Optional[float] = None) -> str:
+    def _answer_of(self, chosen: int, place: Place, until: float, patience: Optional[float] = None) -> str:
         """Wait for another rank; why that is over: OUR_TURN when a terminal asked for this one instead."""
         station = self._station
         assert station is not None
-        station.doing = {"state": "waits", "at": words(place), "for": chosen}
+        station.doing = {"state": "waits", "at": as_text(place), "for": chosen}
         limit = until - time.monotonic() if patience is None else patience
         here = station.me.is_here(chosen)
         absent = station.absent(chosen) if here else None
-        whom = f"rank {chosen}" + (f" (pid {absent.pid}, which has not arrived yet)" if absent and absent.pid else "")
+        chosen_name = f"rank {chosen}" + (
+            f" (pid {absent.pid}, which has not arrived yet)" if absent and absent.pid else ""
+        )
         say(
-            f"rank {station.me.rank} waits at {words(place)} for {whom}, {limit:.0f} s at most"
+            f"rank {station.me.rank} waits at {as_text(place)} for {chosen_name}, {limit:.0f} s at most"
             + (" until it arrives" if patience else "")
-            + ("" if here else f" (on another host: {station.far.through()})")
+            + ("" if here else f" (on another host: {station.far.transport()})")
         )
         try:
             with tidied(station.close):
-                said = passed(station, chosen, place, until, patience)
+                said = wait_for_turn(station, chosen, place, until, patience)
         finally:
             station.doing = {"state": "running"}
         if said != OUR_TURN:
@@ -252,7 +256,7 @@ class Gate:
             except OSError as error:
                 say(f"no breakpoint: {error}")
                 return None
-            said = detour(self._station.path)
+            said = socket_folder_note(self._station.path)
             if said is not None:
                 say(said)
         return self._station
@@ -264,7 +268,7 @@ class Gate:
             station.close()
             atexit.unregister(station.close)
 
-    def nobody_comes(self) -> None:
+    def release_unclaimed(self) -> None:
         """The terminal that asked for a prompt is gone; unless it has it, the rank goes on."""
         channel = self._prompt.channel if self._prompt is not None else None
         if channel is not None and not channel.has_terminal:
@@ -297,7 +301,7 @@ def _chosen(station: Station, asked: Optional[int]) -> int:
     if asked is not None:
         return asked
     text = os.environ.get(CHOICE, "")
-    return whole(text) or 0
+    return integer_or_none(text) or 0
 
 
 def _limit(asked: Optional[float]) -> float:

@@ -24,8 +24,8 @@ def with_line(file: str, line: int) -> List[CodeType]:
     found = [code for code in named if line in lines_of(code)]
     if not found:
         lines = sorted({number for code in named for number in lines_of(code)}, key=lambda number: abs(number - line))
-        near = ", ".join(map(str, sorted(lines[:4])))
-        raise LookupError(f"line {line} of {files[0]} has no code; near it lines {near} have")
+        line_numbers = ", ".join(map(str, sorted(lines[:4])))
+        raise LookupError(f"line {line} of {files[0]} has no code; near it lines {line_numbers} have")
     inner = {constant for code in found for constant in _below(code)} - set(found)
     return [code for code in found if code not in inner][:_MOST]
 

@@ -20,7 +20,7 @@ release   resume the other ranks now and stay at this prompt. Type it before `ne
 kill      end this rank, as pdb's own quit does"""
 
 _LONG = 5.0  # seconds of a step, until it is said that others are held
-ELSEWHERE = "in another terminal: gdbext pdb --release"
+RELEASE_HINT = "in another terminal: gdbext pdb --release"
 _SKIP = ["gdbext.rankpdb", "gdbext.rankpdb.*"]
 
 
@@ -63,7 +63,7 @@ class RankPdb(pdb.Pdb):
             self._left = True
             self._on_leave()
 
-    def stays(self) -> None:
+    def block_others(self) -> None:
         """Others wait for this prompt again."""
         self._left = False
 
@@ -141,7 +141,7 @@ class RankPdb(pdb.Pdb):
         held = "" if self._left else self._held()
         if held:
             keys = "" if self._channel is None else "Ctrl-C and `o`, or "
-            self.message(f"This step is still running, and {held} held here. To release them: {keys}{ELSEWHERE}")
+            self.message(f"This step is still running, and {held} held here. To release them: {keys}{RELEASE_HINT}")
 
     def do_interact(self, arg: str) -> None:
         """interact: a Python prompt with the names of this frame; Ctrl-D leaves it."""

@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
-from gdbext.rankpdb.identity import is_ending, started, whole
-from gdbext.rankpdb.wire import Wire, connect, short
+from gdbext.rankpdb.identity import integer_or_none, is_ending, start_time
+from gdbext.rankpdb.wire import Wire, connect, short_path
 
 VARIABLE = "GDBEXT_PDB_DIR"
 """Names another place, the only one then, for all ranks and for the terminal."""
@@ -59,7 +59,7 @@ def folders(owner: Optional[int] = None, root: str = "", named: Optional[str] = 
     return [path for path in found if _is_private(path, owner)]
 
 
-def taken() -> Optional[str]:
+def folder_problem() -> Optional[str]:
     """What is wrong with the usual name in /tmp, where another user may be faster than we are; `None`: nothing."""
     path = _usual()
     try:
@@ -73,9 +73,9 @@ def taken() -> Optional[str]:
     return f"{path} is open to other users" if found.st_mode & 0o077 else None
 
 
-def detour(path: str) -> Optional[str]:
+def socket_folder_note(path: str) -> Optional[str]:
     """What to say of a socket that could not be made in a folder with the usual name."""
-    top, problem = os.path.dirname(os.path.dirname(path)), taken()
+    top, problem = os.path.dirname(os.path.dirname(path)), folder_problem()
     if problem is None or os.environ.get(VARIABLE) or top.startswith(_RUNTIME):
         return None
     return f"{problem}: breakpoints use {top}, where `gdbext pdb` finds them; remove the other, or set {VARIABLE}"
@@ -94,7 +94,7 @@ def jobs_in(top: str) -> List[str]:
 def listen(job: str, rank: int) -> Tuple[socket.socket, str]:
     """A socket at which this process can be reached, and its path: nobody but this user can connect. Raises OSError;
     PermissionError when the folder that the VARIABLE names is open to others."""
-    name = f"{rank}.{os.getpid()}.{started(os.getpid())}"
+    name = f"{rank}.{os.getpid()}.{start_time(os.getpid())}"
     for left in reversed(range(_TRIES)):
         try:
             return _listen(os.path.join(_own(), f"pdb-{job}"), name)
@@ -111,7 +111,7 @@ def _listen(place: str, name: str) -> Tuple[socket.socket, str]:
         os.unlink(new)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with short(new) as name_of_it:
+        with short_path(new) as name_of_it:
             server.bind(name_of_it)
         os.chmod(new, 0o600)
         server.listen(64)
@@ -163,7 +163,7 @@ def _names(path: str) -> List[str]:
 # --- the ranks in a job's folder ---
 
 
-def has(place: str, pid: str) -> bool:
+def has_socket(place: str, pid: str) -> bool:
     """Whether there is a socket of this process, by the number that it has itself."""
     return any(name.split(".")[1:2] == [pid] for name in _names(place))
 
@@ -171,18 +171,18 @@ def has(place: str, pid: str) -> bool:
 def members(place: str) -> List[Member]:
     """The ranks that can be reached in a job's folder, in rank order. Leftovers are removed."""
     found = []
-    for member, wire in reached(place):
+    for member, wire in connect_all(place):
         wire.close()
         found.append(member)
     return found
 
 
-def reached(place: str) -> List[Tuple[Member, Wire]]:
+def connect_all(place: str) -> List[Tuple[Member, Wire]]:
     """The same, with a connection to each."""
     found = []
     for name in _names(place):
         parts = name.split(".")
-        if len(parts) != 3 or not all(whole(part) is not None for part in parts):
+        if len(parts) != 3 or not all(integer_or_none(part) is not None for part in parts):
             continue
         path = os.path.join(place, name)
         wire = None if is_ending(int(parts[1]), parts[2]) else _reach(path)
@@ -193,14 +193,14 @@ def reached(place: str) -> List[Tuple[Member, Wire]]:
     return sorted(found, key=lambda row: (row[0].rank, row[0].pid))
 
 
-def sweep() -> None:
+def remove_stale_sockets() -> None:
     """Remove what killed ranks of other jobs have left."""
     for place in jobs():
         for name in _names(place):
             _, _, process = name.lstrip(".").partition(".")
             pid, _, start = process.partition(".")
             path = os.path.join(place, name)
-            if whole(pid) and started(int(pid)) != start and _reach(path) is None:
+            if integer_or_none(pid) and start_time(int(pid)) != start and _reach(path) is None:
                 remove(path)
 
 

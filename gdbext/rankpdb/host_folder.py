@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Dict, List, Optional, Set, Tuple
 
-from gdbext.rankpdb.identity import is_ending, started
+from gdbext.rankpdb.identity import is_ending, start_time
 
 Place = Tuple[str, int]
 _LONGEST = 1 << 20  # bytes of a sheet
@@ -33,7 +33,7 @@ _NAME = re.compile(
 
 
 @dataclass
-class Sheet:
+class RankRecord:
     """What a rank says of itself."""
 
     job: str
@@ -46,18 +46,18 @@ class Sheet:
     readers: Set[int] = field(default_factory=set)  # ranks of other hosts, each of which may want to read this
     ended: bool = False
 
-    def lives(self) -> Optional[bool]:
+    def is_alive(self) -> Optional[bool]:
         """None: its host is another one."""
         if self.host != host():
             return None
-        return started(self.pid) == self.start and not is_ending(self.pid, self.start)
+        return start_time(self.pid) == self.start and not is_ending(self.pid, self.start)
 
 
-class Sheets:
+class RankRecords:
     """The folder. Its methods raise OSError; PermissionError when it is not this user's."""
 
     def __init__(self, shared: str, job: str, rank: int) -> None:
-        self.mine = f"{job}.{rank}.{host()}.{os.getpid()}.{started(os.getpid())}"
+        self.mine = f"{job}.{rank}.{host()}.{os.getpid()}.{start_time(os.getpid())}"
         self._home = os.path.join(shared, f"gdbext-pdb-{os.geteuid()}")
         self._owner = -1  # of the files that this process writes
 
@@ -77,7 +77,7 @@ class Sheets:
         os.unlink(self._path("." + self.mine))
         return now
 
-    def write(self, sheet: Sheet) -> None:
+    def write(self, sheet: RankRecord) -> None:
         """Ours, in one piece."""
         said = {"passed": sheet.passed, "open": sheet.open, "readers": sorted(sheet.readers), "ended": sheet.ended}
         self._new(json.dumps(said), make=True)
@@ -94,7 +94,7 @@ class Sheets:
     def mark(self, name: str) -> None:
         os.close(os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
-    def read(self, name: str) -> Optional[Sheet]:
+    def read(self, name: str) -> Optional[RankRecord]:
         """None when it is gone, or is none of ours."""
         match = _NAME.fullmatch(name)
         try:
@@ -110,7 +110,7 @@ class Sheets:
             os.close(file)
         if text is None or match is None:
             return None
-        sheet = Sheet(
+        sheet = RankRecord(
             job=match["job"], host=match["host"], pid=int(match["pid"]), start=match["start"], sign=found.st_mtime
         )
         try:
@@ -194,5 +194,5 @@ def host() -> str:
 
 def age_of_this_process() -> float:
     """Seconds since it was started."""
-    ticks = int(started(os.getpid()))
+    ticks = int(start_time(os.getpid()))
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")) if ticks else 0.0

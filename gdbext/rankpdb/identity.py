@@ -79,10 +79,10 @@ def _workers_of_msrun(parent: int) -> Optional[int]:
         return None
     option, after = "--local_worker_num", dict(zip(words, words[1:]))
     given = next((word.partition("=")[2] for word in words if word.startswith(f"{option}=")), after.get(option, "8"))
-    return whole(given)
+    return integer_or_none(given)
 
 
-def whole(text: str) -> Optional[int]:
+def integer_or_none(text: str) -> Optional[int]:
     """A number as launchers write it; None for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
@@ -98,7 +98,9 @@ def is_no_rank(environ: Mapping[str, str]) -> bool:
 
 
 def _number(environ: Mapping[str, str], names: Tuple[str, ...]) -> Optional[int]:
-    return next((number for number in (whole(environ.get(name, "")) for name in names) if number is not None), None)
+    return next(
+        (number for number in (integer_or_none(environ.get(name, "")) for name in names) if number is not None), None
+    )
 
 
 def torch_distributed() -> Any:
@@ -117,14 +119,14 @@ def job_of(environ: Mapping[str, str], parent: int) -> str:
     for names in JOB:
         if all(environ.get(name) for name in names):
             return _digest([f"{name}={environ[name]}" for name in names])
-    return _digest([f"children of {parent}, started {started(parent)}"])
+    return _digest([f"children of {parent}, started {start_time(parent)}"])
 
 
 def _digest(parts: List[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def started(pid: int) -> str:
+def start_time(pid: int) -> str:
     """When a process was started (clock ticks after boot): with its pid it names the process for good."""
     fields = _stat(pid)
     return fields[19] if fields else "0"

@@ -101,7 +101,7 @@ class Planted:
             self._wire.receive()
         self._end()
         if self._met:
-            gate.nobody_comes()
+            gate.release_unclaimed()
         else:
             gate.leave_station()
 
@@ -115,7 +115,7 @@ class Planted:
         self._end()
         self._met = True
         if not self._wire.send({"over": True}):
-            gate.nobody_comes()  # the terminal went just now, and `watch` was too early to know of the prompt
+            gate.release_unclaimed()  # the terminal went just now, and `watch` was too early to know of the prompt
 
     def met(self, frame: FrameType) -> Any:
         """The thread is at the line; returns the function that traces it from now on, if any."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import List, Optional, Tuple
 
-from gdbext.rankpdb.identity import Identity, is_ending, job_of, parent_of, rank_of, started
+from gdbext.rankpdb.identity import Identity, is_ending, job_of, parent_of, rank_of, start_time
 
 
 class Absent:
@@ -24,7 +24,7 @@ class Absent:
             self._found = _find(self._me.job, self._rank)
             return False
         pid, start = self._found
-        return started(pid) != start or is_ending(pid, start)
+        return start_time(pid) != start or is_ending(pid, start)
 
 
 def _find(job: str, rank: int) -> Optional[Tuple[int, str]]:
@@ -37,7 +37,7 @@ def _find(job: str, rank: int) -> Optional[Tuple[int, str]]:
         except OSError:  # another user's, or gone
             continue
         environ = dict(entry.partition("=")[::2] for entry in entries)
-        start = started(pid)
+        start = start_time(pid)
         if rank_of(environ) == rank and job_of(environ, parent_of(pid)) == job and not is_ending(pid, start):
             found.append((int(start), pid))
     return (min(found)[1], str(min(found)[0])) if found else None

@@ -183,13 +183,13 @@ class Distant:
         try:
             board = self._board()
             if board is None:
-                return f"rank {chosen} is on another host, and {self.through()}"
+                return f"rank {chosen} is on another host, and {self.transport()}"
             return _look(board, chosen, place, until)
         except Exception as error:  # noqa: BLE001  a breakpoint never raises
             why = str(error) if isinstance(error, PermissionError) else type(error).__name__
-            return f"{self.through()} no longer answers ({why})"
+            return f"{self.transport()} no longer answers ({why})"
 
-    def through(self) -> str:
+    def transport(self) -> str:
         """What reaches the ranks of other hosts."""
         try:
             board = self._board()

@@ -15,7 +15,7 @@ import time
 from typing import Callable, Dict, List, Optional, Tuple, Union
 
 from gdbext.rankpdb import folder
-from gdbext.rankpdb.identity import Identity, is_ending, started
+from gdbext.rankpdb.identity import Identity, is_ending, start_time
 from gdbext.rankpdb.missing_rank import Absent
 from gdbext.rankpdb.other_hosts import Distant
 from gdbext.rankpdb.wire import Message, Wire, connect
@@ -28,7 +28,7 @@ _STILL_THERE = 2.0  # seconds between two looks whether our socket is
 _NAP = 0.05  # seconds between two looks whether a rank that moves lives
 
 
-def nobody(wire: Wire, message: Message) -> Optional[str]:
+def answer_without_prompt(wire: Wire, message: Message) -> Optional[str]:
     """What a rank without a prompt answers to a terminal."""
     return "it is not at a breakpoint"
 
@@ -43,13 +43,13 @@ class Station:
         self.handed: Dict[Place, int] = {}  # another rank took our turn
         self.chosen: Optional[int] = None  # by `gdbext pdb --rank N`, for all breakpoints to come
         self.doing: Message = {"state": "running"}
-        self.on_terminal = nobody
+        self.on_terminal = answer_without_prompt
         self.on_release: Optional[Callable[[], None]] = None  # while a prompt of ours is open
         self._waiting: Dict[Place, List[Tuple[int, Wire]]] = {}
         self._open: Optional[Place] = None
         self._peers: Dict[int, str] = {}
         self._absent: Dict[int, Absent] = {}
-        folder.sweep()
+        folder.remove_stale_sockets()
         self.far = Distant(me)
         self._closed = False
         self._server, self.path = self._listen()
@@ -108,7 +108,7 @@ class Station:
         _, pid, start = os.path.basename(path).split(".")
         until = min(until, time.monotonic() + 3 * _STILL_THERE)
         with self.changed:
-            while started(int(pid)) == start and not is_ending(int(pid), start) and time.monotonic() < until:
+            while start_time(int(pid)) == start and not is_ending(int(pid), start) and time.monotonic() < until:
                 if self.changed.wait_for(lambda: rank in self._peers, _NAP):
                     return True
         return False

@@ -15,8 +15,8 @@ import time
 from dataclasses import dataclass
 from typing import Dict, Optional, Set, Tuple
 
-from gdbext.rankpdb.host_folder import Place, Sheet, Sheets, age_of_this_process
-from gdbext.rankpdb.identity import Identity, whole
+from gdbext.rankpdb.host_folder import Place, RankRecord, RankRecords, age_of_this_process
+from gdbext.rankpdb.identity import Identity, integer_or_none
 
 STALE = 60.0
 """Seconds without a sign after which a process of another host, or of another run, counts as dead: thirty periods of
@@ -52,8 +52,8 @@ class Folder:
         again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self.open: Set[Place] = set()
         self._me, self._silence = me, silence
-        self._job = f"{me.job}-{whole(again) or 0}"
-        self._sheets = Sheets(shared, self._job, me.rank)
+        self._job = f"{me.job}-{integer_or_none(again) or 0}"
+        self._sheets = RankRecords(shared, self._job, me.rank)
         self._passed: Dict[str, int] = {}
         self._known: Dict[int, _Known] = {}
         self._begun: Optional[float] = None
@@ -83,7 +83,7 @@ class Folder:
         here = self._me.here or range(0)
         readers = {rank for rank in range(self._me.world or 0) if rank not in here}
         self._sheets.write(
-            Sheet(
+            RankRecord(
                 job=self._job,
                 host="",
                 pid=0,
@@ -128,7 +128,7 @@ class Folder:
         passed = sheet.passed.get(place[0], 0) >= place[1]
         return Seen(passed, sheet.ended and not passed, sheet.sign if place in sheet.open else 0.0)
 
-    def _find(self, rank: int, known: Optional[_Known]) -> Tuple[Optional[_Known], Optional[Sheet]]:
+    def _find(self, rank: int, known: Optional[_Known]) -> Tuple[Optional[_Known], Optional[RankRecord]]:
         """The sheet of a rank of this run, with our mark beside it."""
         found = []
         with contextlib.suppress(FileNotFoundError):
@@ -188,7 +188,7 @@ class Folder:
             return False
         lives: Optional[bool] = False  # it has written its last word, though its process may need a moment to end
         if not sheet.ended:
-            lives = not self._closed if name == self._sheets.mine else sheet.lives()
+            lives = not self._closed if name == self._sheets.mine else sheet.is_alive()
         silent, ours = now - sheet.sign, self._is_of_this_run(sheet)
         limit = self._silence if ours and sheet.open else STALE
         if lives or not (sheet.ended or lives is False or silent > limit):
@@ -196,7 +196,7 @@ class Folder:
         all_have_read = {f"{name}.{reader}" for reader in sheet.readers} <= belonging
         return all_have_read or (not ours and (silent > STALE or sheet.job == self._job))
 
-    def _is_of_this_run(self, sheet: Sheet) -> bool:
+    def _is_of_this_run(self, sheet: RankRecord) -> bool:
         """Another run may have had the same address and port; its last sign came before this process began."""
         return sheet.job == self._job and sheet.sign >= self._began()
 

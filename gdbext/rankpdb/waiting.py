@@ -13,11 +13,11 @@ _REDIRECTIONS = 8
 
 
 def not_here(rank: int) -> str:
-    """What `passed` says when the patience is at its end."""
+    """What `wait_for_turn` says when the patience is at its end."""
     return f"rank {rank} has not come"
 
 
-def passed(station: Station, chosen: int, place: Place, until: float, patience: Optional[float] = None) -> str:
+def wait_for_turn(station: Station, chosen: int, place: Place, until: float, patience: Optional[float] = None) -> str:
     """Wait for a rank; returns why the wait is over: OUR_TURN when a terminal asked for this one instead.
 
     `patience`: seconds after which a rank that has not come to the place is not waited for any longer.

@@ -103,7 +103,7 @@ class Wire:
 
 
 @contextlib.contextmanager
-def short(path: str) -> Iterator[str]:
+def short_path(path: str) -> Iterator[str]:
     """Another name of `path` while the block runs: the address of a Unix socket has 108 bytes, a path may have more."""
     folder, name = os.path.split(path)
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -119,7 +119,7 @@ def connect(path: str, timeout: float = 5.0) -> Optional[Wire]:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
-        with short(path) as name:
+        with short_path(path) as name:
             owner = os.stat(os.path.dirname(name)).st_uid
             connection.connect(name)
     except (ConnectionRefusedError, FileNotFoundError, socket.timeout):

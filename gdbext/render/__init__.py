@@ -76,9 +76,9 @@ def dumps(obj: Any, indent: Optional[int] = None) -> str:
     return text
 
 
-def packed(found: Formatted) -> bytes:
+def binary_document(found: Formatted) -> bytes:
     """The bytes of a format that is no text. Raises GdbextError where a package is missing."""
-    data: bytes = _loaded("formats.written").packed(found)
+    data: bytes = _loaded("formats.written").binary_document(found)
     return data
 
 
@@ -117,4 +117,4 @@ def _loaded(name: str) -> ModuleType:
 PLAIN = Style(width=120, unicode=True)
 """For text that goes into a file."""
 
-__all__ = ["PLAIN", "Style", "dumps", "load", "load_for", "packed", "page_text", "render"]
+__all__ = ["PLAIN", "Style", "binary_document", "dumps", "load", "load_for", "page_text", "render"]

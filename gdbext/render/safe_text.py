@@ -107,13 +107,13 @@ def _without_template_arguments(name: str, style: Style) -> str:
     return "".join(kept)
 
 
-def located(name: str, place: str) -> str:
+def name_with_place(name: str, place: str) -> str:
     """A name and where it is, as one cell: `shorten_located` can cut it again."""
     return f"{name}  {place}" if name and place else name or place
 
 
 def shorten_located(text: str, limit: int, style: Style) -> str:
-    """Cut what `located` joined: the name first, the place (which ends in the line number) last."""
+    """Cut what `name_with_place` joined: the name first, the place (which ends in the line number) last."""
     name, gap, place = text.partition("  ")
     if len(text) <= limit or not gap:
         return shorten_name(text, limit, style)

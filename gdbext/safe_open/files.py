@@ -8,7 +8,7 @@ import os
 from typing import BinaryIO, Iterator, List, Optional
 
 from gdbext.safe_open import path_lookup, regular_files
-from gdbext.safe_open.mounts import doubtful, mount_of
+from gdbext.safe_open.mounts import doubtful_mounts, mount_of
 from gdbext.safe_open.regular_files import LARGEST
 from gdbext.safe_open.slow_mounts import NoHelper, Patient
 
@@ -26,7 +26,7 @@ def stream(path: str, root: Optional[str] = None, most: int = LARGEST) -> Binary
     return os.fdopen(descriptor(path, root, most), "rb")
 
 
-def beginning(path: str, size: int) -> bytes:
+def read_beginning(path: str, size: int) -> bytes:
     """The first bytes of a regular file, as of one with text in it. Raises `OSError`."""
     with stream(path) as file:
         return file.read(size)
@@ -59,14 +59,14 @@ def names_in(path: str, most: int) -> List[str]:
 
 def _open(path: str, root: Optional[str], most: int, folder: bool) -> int:
     if root is None:
-        root, path = path_lookup.split(path)
+        root, path = path_lookup.split_root(path)
 
     def directly(links: bool = True) -> int:
         if folder:
             return regular_files.open_folder(path, root, links)
         return regular_files.open_regular(path, root, most, links)
 
-    if not doubtful(root):
+    if not doubtful_mounts(root):
         return directly()
     mount = mount_of(path, root)
     if mount is None:

@@ -24,7 +24,7 @@ class Mount(NamedTuple):
 _known: Dict[str, Tuple[float, Tuple[Mount, ...]]] = {}
 
 
-def doubtful(root: Optional[str]) -> Tuple[Mount, ...]:
+def doubtful_mounts(root: Optional[str]) -> Tuple[Mount, ...]:
     """Those that a process sees; `root`: its root or its cwd in /proc/PID, or None for ours. Nothing where there is no
     table."""
     folder = os.path.dirname(root) if root else "/proc/self"
@@ -43,7 +43,7 @@ def doubtful(root: Optional[str]) -> Tuple[Mount, ...]:
 
 def mount_of(path: str, root: Optional[str]) -> Optional[Mount]:
     """The mount that may not answer and that a path below `root` lies on, by its name alone; links are not followed."""
-    mounts = doubtful(root)
+    mounts = doubtful_mounts(root)
     if not mounts:
         return None
     try:

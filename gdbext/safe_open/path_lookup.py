@@ -26,13 +26,13 @@ _ABSENT = (errno.ENOSYS, errno.EPERM)  # an old kernel, or a filter that does no
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     """struct open_how (openat2(2))."""
 
     _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
 
 
-def split(path: str) -> Tuple[Optional[str], str]:
+def split_root(path: str) -> Tuple[Optional[str], str]:
     """(/proc/PID/root, the path inside of it); the first is None for a path of ours."""
     found = _IN_A_ROOT.fullmatch(path)
     return (found[1], found[2] or "/") if found else (None, path)
@@ -54,7 +54,7 @@ def place(path: str, root: Optional[str] = None, links: bool = True) -> int:
     if root is None:
         if is_of_the_kernel(path):
             return os.open(path, _PLACE)
-        root, path = split(path)
+        root, path = split_root(path)
     if root is None:
         return _look_up(_HERE, path, _NO_MAGIC_LINKS, links)
     top = os.open(root, _PLACE | os.O_DIRECTORY)
@@ -70,7 +70,7 @@ def is_link(error: OSError) -> bool:
 
 
 def _look_up(top: int, path: str, resolve: int, links: bool) -> int:
-    how = _How(_PLACE, 0, resolve if links else resolve | _NO_SYMLINKS)
+    how = _OpenHow(_PLACE, 0, resolve if links else resolve | _NO_SYMLINKS)
     name = os.fsencode(path)
     for _ in range(_TRIES):
         found = int(_libc.syscall(_OPENAT2, top, name, ctypes.byref(how), ctypes.sizeof(how)))

@@ -27,7 +27,7 @@ from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 
 NEXT = "--sysroot DIR (files of that machine), --exe FILE (its program), or copies beside the core bring them"
 _SECONDS = 20.0  # for Python frames: nobody stands still for it
@@ -138,7 +138,9 @@ def _not_given(opened: Sequence[OpenCore], world: Optional[int]) -> Tuple[str, .
     missing = [rank for rank in range(min(world or 0, 1 << 16)) if rank not in present]
     if not missing or len(missing) == world:
         return ()
-    return (f"no core of rank{'s' if len(missing) > 1 else ''} {folded(missing)} was given: nothing is known of them",)
+    return (
+        f"no core of rank{'s' if len(missing) > 1 else ''} {ranges_text(missing)} was given: nothing is known of them",
+    )
 
 
 def crash(notes: Notes) -> Tuple[Optional[int], str]:
@@ -158,7 +160,7 @@ def crash(notes: Notes) -> Tuple[Optional[int], str]:
     return first.tid, f"terminated by {name}, {FATAL[number]}{where}"
 
 
-def marked(stacks: Sequence[ThreadStack], crashed: Optional[int], text: str) -> Tuple[ThreadStack, ...]:
+def mark_crashed_thread(stacks: Sequence[ThreadStack], crashed: Optional[int], text: str) -> Tuple[ThreadStack, ...]:
     """The stacks with what killed the process at the thread that it happened to."""
     if crashed is None:
         return tuple(stacks)

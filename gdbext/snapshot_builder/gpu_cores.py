@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from gdbext.analysis.failures.gpu_findings import launcher_frames, own_frame
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.verdict.wording import place
-from gdbext.analysis.waits.resident_kernels import collective_of, running, told
+from gdbext.analysis.waits.resident_kernels import collective_of, kernel_text, running_kernels
 from gdbext.capture.gpu_cores.gpu_core_state import read_state
 from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE
 from gdbext.model.codes import Given, ReadState
@@ -135,13 +135,13 @@ def _witness(processes: Sequence[RankSnapshot], seen: Dict[int, List[GpuCoreStat
     groups: Dict[Tuple[bool, str], List[int]] = {}
     book = FrameBook()
     for at in sorted(seen):
-        for kernel in running(processes[at]):
-            text = told(kernel) + _launched(processes[at], kernel, book)
+        for kernel in running_kernels(processes[at]):
+            text = kernel_text(kernel) + _launched(processes[at], kernel, book)
             groups.setdefault((collective_of(kernel.name) is None, text), []).append(at)
-    for (computes, text), whose in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]))):
-        says = "kernel" if computes or len(whose) > 1 else "spins"
-        line = f"{_whose([processes[at] for at in whose])} in {text}"
-        statements.append(Statement(line, says, whose[0] if len(whose) == 1 else None))
+    for (computes, text), owners in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]))):
+        says = "kernel" if computes or len(owners) > 1 else "spins"
+        line = f"{_owner_of_core([processes[at] for at in owners])} in {text}"
+        statements.append(Statement(line, says, owners[0] if len(owners) == 1 else None))
     statements += _without_kernel(processes, seen)
     files = counted(sum(map(len, seen.values())), "file")
     return Witness(name=NAME, state="present", reason=files, statements=tuple(statements))
@@ -159,16 +159,19 @@ def _without_kernel(processes: Sequence[RankSnapshot], seen: Dict[int, List[GpuC
     times = [core.written_at for core in cores]
     known = [one for one in times if one is not None]
     together = len(known) == len(times) and max(known) - min(known) <= _TOGETHER
-    idle = [at for at in seen if processes[at].kernels is not None and not running(processes[at])]
-    busy = [at for at in seen if any(collective_of(one.name) for one in running(processes[at]))]
+    idle = [at for at in seen if processes[at].kernels is not None and not running_kernels(processes[at])]
+    busy = [at for at in seen if any(collective_of(one.name) for one in running_kernels(processes[at]))]
     whole = not any(core.problems or core.exceptions for core in cores)
     if not (together and whole and idle and busy) or len(idle) + len(busy) < len(seen):
-        return [Statement(f"{_whose([processes[at]])} in no kernel", "kernel", at) for at in idle]
-    others = _whose([processes[at] for at in busy])
-    return [Statement(f"{_whose([processes[at]])} in no kernel, {others} in a collective", "behind", at) for at in idle]
+        return [Statement(f"{_owner_of_core([processes[at]])} in no kernel", "kernel", at) for at in idle]
+    others = _owner_of_core([processes[at] for at in busy])
+    return [
+        Statement(f"{_owner_of_core([processes[at]])} in no kernel, {others} in a collective", "behind", at)
+        for at in idle
+    ]
 
 
-def _whose(processes: Sequence[RankSnapshot]) -> str:
+def _owner_of_core(processes: Sequence[RankSnapshot]) -> str:
     numbers = [one.rank for one in processes if one.rank is not None]
     if len(numbers) == len(processes):
         labels = ranks(numbers)

@@ -13,7 +13,7 @@ from gdbext.model.witness import Witness
 _MOST_RANKS = 1 << 14
 
 
-def merged(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> JobSnapshot:
+def merge_hosts(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> JobSnapshot:
     """`looks`: by the name of the host. Times are moved to the clock of the caller."""
     processes: List[RankSnapshot] = []
     witnesses: List[Witness] = []
@@ -86,6 +86,8 @@ def _earlier(hosts: Sequence[HostLook], looks: Mapping[str, JobSnapshot]) -> Tup
     if len(counts) != 1:
         return ()
     return tuple(
-        replace(merged(hosts, {name: replace(look.earlier[at], earlier=()) for name, look in looks.items()}), hosts=())
+        replace(
+            merge_hosts(hosts, {name: replace(look.earlier[at], earlier=()) for name, look in looks.items()}), hosts=()
+        )
         for at in range(counts.pop())
     )

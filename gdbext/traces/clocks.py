@@ -12,16 +12,16 @@ from statistics import median
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.model.trace import Clock
-from gdbext.traces.matching import matched, sample
+from gdbext.traces.matching import match_collectives, sample
 from gdbext.traces.rank_trace import RankTrace
 
 _PAIRS = 4000  # that a fit takes
 _WINDOWS = 24
 _LEAST = 3  # pairs that align a rank
 _NOISE = 20.0  # microseconds below which an offset is none
-_DOUBT = 100.0  # microseconds at which ranks that name one host have clocks of their own
+_SUSPECT_MICROSECONDS = 100.0  # microseconds at which ranks that name one host have clocks of their own
 _DRIFTS = 20  # pairs from which a drift is fitted
-_WORST = 5000.0  # microseconds of median residual beyond which nothing is aligned
+_WORST_MICROSECONDS = 5000.0  # microseconds of median residual beyond which nothing is aligned
 
 
 def bases(traces: Sequence[RankTrace]) -> Tuple[List[float], bool]:
@@ -87,14 +87,18 @@ def _by_neighbours(
 ) -> Optional[Clock]:
     """By one that is aligned already and has collectives in common, the best of the first few."""
     own = set(traces[at].calls)
-    near = [place for place in clocks if own & set(traces[place].calls)]
-    near.sort(key=lambda place: not _same_host(traces[place], traces[at]))
-    for place in near[:8]:
+    neighbours = [place for place in clocks if own & set(traces[place].calls)]
+    neighbours.sort(key=lambda place: not _same_host(traces[place], traces[at]))
+    for place in neighbours[:8]:
         fitted = _fit(traces[place], traces[at], clocks[place], base[at])
         if fitted is None:
             continue
         direct = abs(fitted.offset_us - base[at] - (clocks[place].offset_us - base[place]))
-        if _same_host(traces[place], traces[at]) and comparable and (traces[at].on_host or direct < _DOUBT):
+        if (
+            _same_host(traces[place], traces[at])
+            and comparable
+            and (traces[at].on_host or direct < _SUSPECT_MICROSECONDS)
+        ):
             shared = _like(clocks[place], base[at] - base[place])
             return replace(
                 shared, pairs=fitted.pairs, residual_us=fitted.residual_us, residual_p99_us=fitted.residual_p99_us
@@ -108,8 +112,8 @@ def _fit(one: RankTrace, other: RankTrace, clock: Clock, base: float) -> Optiona
     points: List[Tuple[float, float]] = []
     for key in sorted(set(one.calls) & set(other.calls), key=lambda key: -len(one.calls[key].start)):
         here, there = one.calls[key], other.calls[key]
-        pairs = matched(here, there, lambda time: inverse(clock, time + base))
-        points += [(there.end[b], moved(clock, here.end[a]) - there.end[b]) for a, b in pairs]
+        pairs = match_collectives(here, there, lambda time: from_common_clock(clock, time + base))
+        points += [(there.end[b], to_common_clock(clock, here.end[a]) - there.end[b]) for a, b in pairs]
     if len(points) < _LEAST:
         return None
     points = list(sample(sorted(points), _PAIRS))
@@ -129,7 +133,7 @@ def _fit(one: RankTrace, other: RankTrace, clock: Clock, base: float) -> Optiona
             offset = base + (clock.offset_us if clock.method == "collectives" else 0.0)
             left = sorted(abs(y - offset) for _, y in points)
     middle = left[len(left) // 2]
-    if middle > _WORST:
+    if middle > _WORST_MICROSECONDS:
         return None
     return Clock(
         method="collectives",
@@ -158,11 +162,11 @@ def _slope(points: Sequence[Tuple[float, float]]) -> float:
     return median(slopes) if slopes else 0.0
 
 
-def moved(clock: Clock, time: float) -> float:
+def to_common_clock(clock: Clock, time: float) -> float:
     """A time of a file on the clock of all."""
     return time + clock.offset_us + clock.drift * (time - clock.since)
 
 
-def inverse(clock: Clock, time: float) -> float:
+def from_common_clock(clock: Clock, time: float) -> float:
     """The other way round."""
     return (time - clock.offset_us + clock.drift * clock.since) / (1 + clock.drift)

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.model.trace import Clock
-from gdbext.traces.clocks import inverse, moved
+from gdbext.traces.clocks import from_common_clock, to_common_clock
 from gdbext.traces.first_pass import Key
-from gdbext.traces.matching import matched
+from gdbext.traces.matching import match_collectives
 from gdbext.traces.rank_trace import RankTrace
 
 FLOOR = 10.0  # microseconds of skew that are noise
@@ -73,9 +73,15 @@ def _of_group(key: Key, traces: Sequence[RankTrace], clocks: Sequence[Clock]) ->
         places: Dict[int, array[int]] = {}
         rest = [at for at in todo[1:] if at not in others]
         for at in others:
-            there = traces[at].calls[key]
+            call = traces[at].calls[key]
             ours, theirs = clocks[reference], clocks[at]
-            pairs = matched(here, there, lambda time, ours=ours, theirs=theirs: inverse(ours, moved(theirs, time)))  # type: ignore[misc]
+            pairs = match_collectives(
+                here,
+                call,
+                lambda time, ours=ours, theirs=theirs: from_common_clock(  # type: ignore[misc]
+                    ours, to_common_clock(theirs, time)
+                ),
+            )
             if not pairs:
                 rest.append(at)
                 continue
@@ -93,7 +99,7 @@ def _of_group(key: Key, traces: Sequence[RankTrace], clocks: Sequence[Clock]) ->
 def _meeting(
     key: Key, number: int, places: Dict[int, int], traces: Sequence[RankTrace], clocks: Sequence[Clock]
 ) -> Meeting:
-    arrivals = {at: moved(clocks[at], traces[at].calls[key].start[place]) for at, place in places.items()}
+    arrivals = {at: to_common_clock(clocks[at], traces[at].calls[key].start[place]) for at, place in places.items()}
     shortest = min(
         traces[at].calls[key].end[place] - traces[at].calls[key].start[place] for at, place in places.items()
     )

@@ -21,7 +21,7 @@ class Sum:
     length: int = 0
 
     def __add__(self, other: Sum) -> Sum:
-        return Sum(combined(self.crc, other.crc, other.length), self.length + other.length)
+        return Sum(crc32_combine(self.crc, other.crc, other.length), self.length + other.length)
 
 
 class Part:
@@ -40,7 +40,7 @@ class Part:
         self._file.write(self._engine.flush(LIBRARY.Z_FULL_FLUSH))
 
 
-def piece(text: bytes) -> tuple[bytes, Sum]:
+def compress_part(text: bytes) -> tuple[bytes, Sum]:
     """A short text as a part of its own."""
     engine = zlib.compressobj(6, zlib.DEFLATED, -15)
     return engine.compress(text) + engine.flush(zlib.Z_FULL_FLUSH), Sum(zlib.crc32(text), len(text))
@@ -51,21 +51,21 @@ def end(total: Sum) -> bytes:
     return _END + struct.pack("<II", total.crc, total.length & 0xFFFFFFFF)
 
 
-def combined(first: int, second: int, length: int) -> int:
+def crc32_combine(first: int, second: int, length: int) -> int:
     """The CRC-32 of two texts, one behind the other, from those of each: zlib's crc32_combine."""
     if not length:
         return first
     odd = [0xEDB88320] + [1 << bit for bit in range(31)]  # the operator for one zero bit
-    even = _square(odd)
-    odd = _square(even)
+    even = _matrix_square(odd)
+    odd = _matrix_square(even)
     while length:
-        even = _square(odd)
+        even = _matrix_square(odd)
         if length & 1:
             first = _times(even, first)
         length >>= 1
         if not length:
             break
-        odd = _square(even)
+        odd = _matrix_square(even)
         if length & 1:
             first = _times(odd, first)
         length >>= 1
@@ -83,5 +83,5 @@ def _times(matrix: List[int], vector: int) -> int:
     return total
 
 
-def _square(matrix: List[int]) -> List[int]:
+def _matrix_square(matrix: List[int]) -> List[int]:
     return [_times(matrix, row) for row in matrix]

@@ -17,7 +17,7 @@ _MOST = 0.6  # of all delay that one rank causes
 _ALL = 0.8  # of all delay that the culprits cause
 LEAST = 5  # collectives that a verdict rests on
 _ALONE = 0.5  # of its delay that the last is behind the one before it
-_APART = 0.7  # the same, of a rank that is always the last
+_ALWAYS_LAST_SHARE = 0.7  # the same, of a rank that is always the last
 _STEADY = 0.5  # of the delay that ranks are late by on each occasion
 _MORE = 1.05  # times as long as its peers
 _REASON = 0.4  # of the delay that what it did before must explain
@@ -54,56 +54,58 @@ class Finding:
     once: Optional[Meeting] = None  # one collective alone that cost more than all others together
 
 
-def judged(met: Sequence[Meeting], traces: Sequence[RankTrace], window: float, noise: float) -> Finding:
+def judge_lateness(collectives: Sequence[Meeting], traces: Sequence[RankTrace], window: float, noise: float) -> Finding:
     """`noise`: microseconds to which the clocks agree."""
     finding = Finding()
-    met = _under_way(met)
+    collectives = _under_way(collectives)
     finding.enough = SLOW_ON_HOST if any(trace.on_host for trace in traces) else SLOW
-    if len(met) < LEAST or window <= 0:
+    if len(collectives) < LEAST or window <= 0:
         return finding
     floor = max(FLOOR, 2 * noise)
-    met = _repeated(finding, met, floor)
-    _tally(finding, met, floor)
-    ranks = {at for one in met for at in one.arrivals}
+    collectives = _repeated(finding, collectives, floor)
+    _tally(finding, collectives, floor)
+    ranks = {at for one in collectives for at in one.arrivals}
     finding.waiting = _part(finding, traces, ranks, window, {at: finding.tallies[at].waited for at in ranks})
-    excess = {at: sum(one.excess for one in met if at in one.arrivals) for at in ranks}
+    excess = {at: sum(one.excess for one in collectives if at in one.arrivals) for at in ranks}
     finding.excess = _part(finding, traces, ranks, window, excess)
     for look in (_slow, _persistent, _uneven, _rotating, _even):
-        look(finding, met, floor)
+        look(finding, collectives, floor)
         if finding.cause != "unknown":
             break
     for at in ranks:
-        _look_back(finding.tallies[at], at, [one for one in met if one.last == at and one.delay > floor], traces)
+        _look_back(
+            finding.tallies[at], at, [one for one in collectives if one.last == at and one.delay > floor], traces
+        )
     if finding.cause == "rotating-late-rank":
-        _equal_work(finding, met)
+        _equal_work(finding, collectives)
     return finding
 
 
-def _under_way(met: Sequence[Meeting]) -> Sequence[Meeting]:
+def _under_way(collectives: Sequence[Meeting]) -> Sequence[Meeting]:
     """Without the first of each group: profilers start at different moments, and its skew is theirs."""
     counts: Dict[object, int] = {}
-    for one in met:
+    for one in collectives:
         counts[one.key] = counts.get(one.key, 0) + 1
     seen = set()
     kept = []
-    for one in met:
+    for one in collectives:
         if one.key in seen or counts[one.key] < 4:
             kept.append(one)
         seen.add(one.key)
     return kept
 
 
-def _repeated(finding: Finding, met: Sequence[Meeting], floor: float) -> Sequence[Meeting]:
+def _repeated(finding: Finding, collectives: Sequence[Meeting], floor: float) -> Sequence[Meeting]:
     """Without the one or two that are late beyond all others: what happened once or twice is no habit of a rank."""
-    order = sorted((one for one in met if one.delay > floor), key=lambda one: -one.delay)
+    order = sorted((one for one in collectives if one.delay > floor), key=lambda one: -one.delay)
     if len(order) < 3 or order[0].delay <= 5 * order[2].delay:
-        if order and len(order) < 3 and len(met) > 10:
+        if order and len(order) < 3 and len(collectives) > 10:
             finding.once = order[0]
-            return [one for one in met if one not in order]
-        return met
+            return [one for one in collectives if one not in order]
+        return collectives
     finding.once = order[0]
     apart = [one for one in order[:2] if one.delay > 5 * order[2].delay]
-    return [one for one in met if one not in apart]
+    return [one for one in collectives if one not in apart]
 
 
 def _part(
@@ -118,10 +120,10 @@ def _part(
     return sum(parts) / len(parts)
 
 
-def _tally(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _tally(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     apart: Dict[int, List[float]] = {}
     alone = total = 0.0
-    for one in met:
+    for one in collectives:
         last = one.arrivals[one.last]
         middle = median(one.arrivals.values())
         for at, arrival in one.arrivals.items():
@@ -145,16 +147,16 @@ def _by_delay(finding: Finding) -> Tuple[List[int], float]:
     return order, sum(tally.delay for tally in finding.tallies.values())
 
 
-def _slow(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _slow(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     """Transfers that take longer than others of their size, and cost more than waiting does."""
     if finding.excess < finding.enough or finding.excess < finding.waiting:
         return
-    slow = [one for one in met if one.excess > 0]
+    slow = [one for one in collectives if one.excess > 0]
     if len(slow) < 3:
         return
     finding.cause = "slow-transfer"
-    finding.strength = sum(one.excess for one in slow) / sum(one.transfer for one in met)
-    ranks = {at for one in met for at in one.arrivals}
+    finding.strength = sum(one.excess for one in slow) / sum(one.transfer for one in collectives)
+    ranks = {at for one in collectives for at in one.arrivals}
     per = {at: sum(one.excess for one in slow if at in one.arrivals) for at in ranks}
     most = max(per.values())
     some = [at for at in ranks if per[at] > most / 2]
@@ -162,7 +164,7 @@ def _slow(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
     finding.slow_key = slow[0].key[0]
 
 
-def _persistent(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _persistent(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     """One rank, or a few of many, that cause most of the delay."""
     order, total = _by_delay(finding)
     if finding.waiting < SMALL or not total:
@@ -182,8 +184,8 @@ def _persistent(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
             return
         if len(culprits) == 1:
             return
-    late = [one for one in met if one.last in culprits and one.delay > floor]
-    if _distance(late, set(culprits)) < _APART:
+    late = [one for one in collectives if one.last in culprits and one.delay > floor]
+    if _distance(late, set(culprits)) < _ALWAYS_LAST_SHARE:
         return  # those that are no culprits are late as well
     finding.cause, finding.culprits = "late-rank", tuple(sorted(culprits))
     finding.strength = sum(finding.tallies[at].delay for at in culprits) / total
@@ -200,7 +202,7 @@ def _distance(late: Sequence[Meeting], culprits: set[int]) -> float:
     return apart / delay if delay else 0.0
 
 
-def _uneven(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _uneven(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     """Several ranks are late by amounts of their own on each occasion."""
     order, total = _by_delay(finding)
     if finding.waiting < ROTATES or not total or len(order) < 2:
@@ -215,7 +217,7 @@ def _uneven(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
     finding.strength = sum(finding.tallies[at].delay for at in finding.culprits) / total
 
 
-def _rotating(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _rotating(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     """Each time one rank stands out, and the turns go round."""
     order, total = _by_delay(finding)
     if finding.waiting < ROTATES or not total or len(order) < 2 or finding.alone < _ALONE:
@@ -228,14 +230,14 @@ def _rotating(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
     finding.strength = sum(finding.tallies[at].delay for at in turns) / total
 
 
-def _equal_work(finding: Finding, met: Sequence[Meeting]) -> None:
+def _equal_work(finding: Finding, collectives: Sequence[Meeting]) -> None:
     """Kernels of varying length on all ranks in turn are unequal work, not a pause."""
     tallies = [finding.tallies[at] for at in finding.culprits]
     if tallies and all(tally.before == "kernel" for tally in tallies) and finding.alone < 0.7:
         finding.cause = "imbalance"
 
 
-def _even(finding: Finding, met: Sequence[Meeting], floor: float) -> None:
+def _even(finding: Finding, collectives: Sequence[Meeting], floor: float) -> None:
     if finding.waiting < ROTATES and finding.excess < finding.enough:
         finding.cause = "not-late"
 

@@ -12,13 +12,13 @@ Pairs = List[Tuple[int, int]]
 Clocked = Callable[[float], float]
 
 _SHIFTS = 8  # collectives that one profile may have begun before the other
-_NEAR = 2000.0  # microseconds between ends that may be the same one, where only the time tells
+_MATCH_MICROSECONDS = 2000.0  # microseconds between ends that may be the same one, where only the time tells
 _CLOSE = 200.0  # microseconds that ends of one collective are apart at most, usually
 _PART = 0.25  # of the time between two collectives: within it ends are told from their neighbours'
 _SAMPLE = 512
 
 
-def matched(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
+def match_collectives(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
     """Positions in both that are the same collective; [] where that cannot be told.
 
     `to_one`: a time of the other on the clock of the one, as far as it is known.
@@ -26,9 +26,9 @@ def matched(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
     if not one.start or not other.start:
         return []
     if min(one.seq) >= 0 and min(other.seq) >= 0:
-        there = {number: at for at, number in enumerate(other.seq)}
-        if len(there) == len(other.seq) and len(set(one.seq)) == len(one.seq):
-            return [(at, there[number]) for at, number in enumerate(one.seq) if number in there]
+        position_of = {number: at for at, number in enumerate(other.seq)}
+        if len(position_of) == len(other.seq) and len(set(one.seq)) == len(one.seq):
+            return [(at, position_of[number]) for at, number in enumerate(one.seq) if number in position_of]
     if len(one.start) == 1 and len(other.start) == 1:
         return [(0, 0)] if one.size[0] == other.size[0] else []
     period = _period(one)
@@ -43,8 +43,8 @@ def matched(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
         rank = (spread + (0 if abs(middle) < period / 2 else _CLOSE), abs(middle))
         if spread <= max(_CLOSE, period * _PART) and (best is None or rank < best[:2]):
             best = (*rank, pairs)
-    near = _nearest(one, other, to_one)
-    return best[2] if best is not None and (len(near) <= len(best[2]) or best[0] < _CLOSE) else near
+    nearest = _nearest(one, other, to_one)
+    return best[2] if best is not None and (len(nearest) <= len(best[2]) or best[0] < _CLOSE) else nearest
 
 
 def _shifted(one: Calls, other: Calls, shift: int) -> Optional[Pairs]:
@@ -65,7 +65,7 @@ def _period(calls: Calls) -> float:
 def _spread(one: Calls, other: Calls, pairs: Pairs, to_one: Clocked) -> Tuple[float, float]:
     """Median distance of the ends, and the median distance from it."""
     some = pairs[:: max(1, len(pairs) // _SAMPLE)]
-    apart = [to_one(other.end[there]) - one.end[here] for here, there in some]
+    apart = [to_one(other.end[other_at]) - one.end[here] for here, other_at in some]
     # Neighbours drift apart slowly: what is left between them is what tells a right match from a wrong one.
     middle = median(apart)
     steps = [abs(after - before) for before, after in zip(apart, apart[1:])]
@@ -79,11 +79,11 @@ def _nearest(one: Calls, other: Calls, to_one: Clocked) -> Pairs:
     claims: Dict[int, Tuple[float, int]] = {}
     for here, end in enumerate(one.end):
         at = bisect_left(keys, end)
-        near = min((abs(keys[place] - end), place) for place in (at - 1, at) if 0 <= place < len(keys))
-        there = ends[near[1]][1]
-        if near[0] <= _NEAR and one.size[here] == other.size[there]:
-            claims[there] = min(claims.get(there, near + (0,))[:1] + (here,), (near[0], here))
-    pairs = sorted((here, there) for there, (_, here) in claims.items())
+        nearest = min((abs(keys[place] - end), place) for place in (at - 1, at) if 0 <= place < len(keys))
+        other_at = ends[nearest[1]][1]
+        if nearest[0] <= _MATCH_MICROSECONDS and one.size[here] == other.size[other_at]:
+            claims[other_at] = min(claims.get(other_at, nearest + (0,))[:1] + (here,), (nearest[0], here))
+    pairs = sorted((here, other_at) for other_at, (_, here) in claims.items())
     return pairs if len(pairs) >= 3 or len(pairs) * 2 > min(len(one.start), len(other.start)) else []
 
 

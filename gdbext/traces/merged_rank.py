@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Pattern, Sequence, Tuple
 from gdbext.knowledge.traces import DEVICE_SPANS, GPU_CATEGORIES
 from gdbext.model.trace import Clock
 from gdbext.traces.first_pass import without_category
-from gdbext.traces.trace_event import UNSET, Event, made, number, set_arguments
+from gdbext.traces.trace_event import UNSET, Event, make_event, number, set_arguments
 
 _BLOCK = 100_000  # pids of one rank
 _FLOW = 10**11  # flow ids of one rank
@@ -164,14 +164,14 @@ class Rewriter:
         for pid, new in self._pids.items():
             for what in ("process_name", "process_sort_index"):
                 if (what, pid) not in self._named:
-                    found.append(made(ph="M", name=what, pid=new, tid=0, args=self._of_process(what, pid)))
+                    found.append(make_event(ph="M", name=what, pid=new, tid=0, args=self._of_process(what, pid)))
         for (pid, tid), count in self._task.tracks.items():
             name = self._task.thread_names.get((pid, tid), f"stream {tid}" if pid in self._task.devices else str(tid))
             for lane in range(1, count):
                 where = {"pid": self._pids.get(pid, pid), "tid": lane_id(tid, lane)}
-                found.append(made(ph="M", name="thread_name", args={"name": f"{name} (overlap {lane})"}, **where))
+                found.append(make_event(ph="M", name="thread_name", args={"name": f"{name} (overlap {lane})"}, **where))
                 order = tid if isinstance(tid, int) else 0
-                found.append(made(ph="M", name="thread_sort_index", args={"sort_index": order}, **where))
+                found.append(make_event(ph="M", name="thread_sort_index", args={"sort_index": order}, **where))
         return found
 
     def _into_lanes(self, events: Sequence[Event]) -> None:

@@ -18,12 +18,12 @@ from gdbext import __version__
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.trace import Clock, MergeReport, TraceFile
 from gdbext.traces.event_reader import Contents, blocks
-from gdbext.traces.gzip_parts import HEAD, Part, Sum, end, piece
+from gdbext.traces.gzip_parts import HEAD, Part, Sum, compress_part, end
 from gdbext.traces.merged_rank import Rewriter, Task, Wanted
 from gdbext.traces.overlap_lanes import lanes
 from gdbext.traces.rank_trace import RankTrace, read_rank
 from gdbext.traces.trace_event import dumped, encode
-from gdbext.traces.traces_of_job import Job, Say, in_turn, size_of, together
+from gdbext.traces.traces_of_job import Job, Say, build_job, in_turn, size_of
 
 Window = Optional[Tuple[float, float]]
 
@@ -84,11 +84,11 @@ def merge(paths: Sequence[str], asked: Asked, file: BinaryIO, output: str, say: 
     for count, one in enumerate(in_turn(scan, ordered, size_of(paths), jobs), 1):
         scans[one.trace.path] = one
         say(f"read {count} of {len(paths)}: {one.trace.events} events of {os.path.basename(one.trace.path)}")
-    job = together([one.trace for one in scans.values()])
+    job = build_job([one.trace for one in scans.values()])
     tasks = tasks_of(job, scans, asked)
     if not tasks:
         raise UsageError("no rank is left", "--ranks takes numbers as gdbext trace diagnose shows them")
-    folder = tempfile.mkdtemp(prefix=".gdbext-merge-", dir=_beside(output))
+    folder = tempfile.mkdtemp(prefix=".gdbext-merge-", dir=_draft_path(output))
     try:
         say(f"writing; meanwhile scratch files as large as the result are in {folder}")
         return _write(job, tasks, folder, file, output, say, jobs)
@@ -98,7 +98,7 @@ def merge(paths: Sequence[str], asked: Asked, file: BinaryIO, output: str, say: 
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(output: str) -> Optional[str]:
+def _draft_path(output: str) -> Optional[str]:
     folder = os.path.dirname(os.path.abspath(output))
     return folder if os.path.isdir(folder) and os.access(folder, os.W_OK) and not folder.startswith("/dev") else None
 
@@ -180,7 +180,7 @@ def _write(
 
     def put(text: bytes) -> None:
         nonlocal total, size
-        packed, more = piece(text)
+        packed, more = compress_part(text)
         size += file.write(packed)
         total = total + more
 

@@ -14,7 +14,7 @@ from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.merged_rank import Rewriter, Task
 from gdbext.traces.merged_trace import Asked, Scan, scan, tasks_of
 from gdbext.traces.trace_event import UNSET, Event, arguments, number
-from gdbext.traces.traces_of_job import Say, in_turn, size_of, together
+from gdbext.traces.traces_of_job import Say, build_job, in_turn, size_of
 
 MOST = 2_000_000  # slices of one rank
 _ARGUMENTS = 12  # of a slice
@@ -27,7 +27,7 @@ def write_perfetto(
     """As `merge`. Raises `GdbextError` where the package perfetto is missing."""
     messages = _messages()
     scans: Dict[str, Scan] = {one.trace.path: one for one in in_turn(scan, list(paths), size_of(paths), jobs)}
-    job = together([one.trace for one in scans.values()])
+    job = build_job([one.trace for one in scans.values()])
     tasks = tasks_of(job, scans, asked)
     size = total = kept = left_out = invalid = moved = added = 0
     for count, task in enumerate(tasks, 1):

@@ -89,7 +89,7 @@ def finished(path: str, contents: Contents, found: Collected, causes: bool) -> T
         if isinstance(base, (int, float)) and not isinstance(base, bool) and 0 <= base < 1e19
         else None,
         events=contents.events,
-        problems=contents.problems + _oddities(found),
+        problems=contents.problems + _trace_problems(found),
         lost=not contents.events,
         first=found.first,
         last=found.last,
@@ -125,7 +125,7 @@ def _process(found: Collected) -> Optional[int]:
     return next((pid for pid, _ in found.pids.most_common(64) if isinstance(pid, int) and pid > 64), None)
 
 
-def _oddities(found: Collected) -> List[str]:
+def _trace_problems(found: Collected) -> List[str]:
     said = []
     if found.invalid:
         said.append(f"{found.invalid} slices have no time that is a number and were left out")
@@ -164,7 +164,7 @@ def _look_back(trace: RankTrace, found: Collected) -> None:
         for name in ("busy", "copying", "longest", "longest_name", "idle", "host_name"):
             values = getattr(one, name)
             setattr(one, name, array(values.typecode, [0]) * len(calls.start))
-    notable = _Notable(found.notable)
+    notable = _LongEvents(found.notable)
     own = array("i", (at for at in order if work.sort[at] != COMMUNICATION))
     starts = array("d", (work.start[at] for at in own))
     begin = trace.first
@@ -180,7 +180,7 @@ def _segment(
     work: Work,
     own: Sequence[int],
     starts: Sequence[float],
-    notable: _Notable,
+    notable: _LongEvents,
 ) -> None:
     """What happened in `span`, which may be empty: a collective behind another that still runs."""
     begin, end = span
@@ -217,7 +217,7 @@ def _segment(
     into.host_name[at] = notable.within(gap_at, gap_at + widest) if widest > _GAP else -1
 
 
-class _Notable:
+class _LongEvents:
     """Long events of the host, asked by a span of time."""
 
     def __init__(self, work: Work) -> None:

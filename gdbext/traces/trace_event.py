@@ -17,7 +17,7 @@ except ImportError:  # the extra `trace` is not installed
     msgspec = None  # type: ignore[assignment]
 
 UNSET: Any = object() if msgspec is None else msgspec.UNSET
-"""Of a key that an event does not have. `present` asks."""
+"""Of a key that an event does not have. `has_key` asks."""
 
 NAMES = (
     "ph",
@@ -78,7 +78,7 @@ if msgspec is not None:
     _encoder = msgspec.json.Encoder()
 
 
-def present(value: Any) -> bool:
+def has_key(value: Any) -> bool:
     """Whether an event has the key."""
     return value is not UNSET
 
@@ -112,18 +112,18 @@ def dumped(value: Any) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     except ValueError:
-        return json.dumps(_tame(value), separators=(",", ":")).encode()
+        return json.dumps(_finite_json_value(value), separators=(",", ":")).encode()
 
 
-def _tame(value: Any) -> Any:
+def _finite_json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _tame(item) for name, item in value.items()}
+        return {name: _finite_json_value(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_tame(item) for item in value]
+        return [_finite_json_value(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def made(**fields: Any) -> Event:
+def make_event(**fields: Any) -> Event:
     """An event of ours."""
     return Event(fields)
 

@@ -21,7 +21,7 @@ _OTHERS = re.compile(
 _ASCEND = "ASCEND_PROFILER_OUTPUT"
 
 
-def found(inputs: Sequence[str]) -> List[str]:
+def find_trace_files(inputs: Sequence[str]) -> List[str]:
     """The trace files that folders and names mean, each once. Raises `GdbextError`, `NothingFound`."""
     paths: List[str] = []
     for name in inputs:

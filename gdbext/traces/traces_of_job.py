@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 from gdbext.knowledge.traces import ORDER
 from gdbext.model.errors import GdbextError, NothingFound
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.model.trace import Clock, TraceFile
 from gdbext.traces.ascend.ascend_rank import read_tables
 from gdbext.traces.clocks import align, bases
@@ -23,7 +23,7 @@ from gdbext.traces.rank_trace import RankTrace, read_rank
 
 MOST_WORKERS = 4
 """Files read at a time: each takes up to some 100 MB."""
-_PAYS = 2 << 20  # bytes on disk
+_PARALLEL_BYTES = 2 << 20  # bytes on disk
 _LARGE = 256 << 20  # the same: two files at a time take some 300 MB then
 _OTHER_RUN = 600e6  # microseconds between two runs; clocks of hosts are nearer
 _RUN = re.compile(r"^(?P<run>.+?)-(?:TP|DP|PP|EP)-\d.*?(?P<stage>-[A-Z]{3,})?\.trace\.json", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Job:
 
 def in_turn(work: Callable[[T], U], items: Sequence[T], size: int, jobs: int = 0) -> Iterable[U]:
     """The results in order, by several processes where the bytes of all files make that pay."""
-    most = 1 if size <= _PAYS else min(MOST_WORKERS if size <= _LARGE else 2, len(os.sched_getaffinity(0)))
+    most = 1 if size <= _PARALLEL_BYTES else min(MOST_WORKERS if size <= _LARGE else 2, len(os.sched_getaffinity(0)))
     count = min(len(items), jobs or most)
     if count < 2:
         yield from map(work, items)
@@ -86,7 +86,7 @@ def read_job(paths: Sequence[str], causes: bool, say: Say, jobs: int = 0) -> Job
     for number, trace in enumerate(in_turn(reader, ordered, size_of(paths), jobs), 1):
         traces.append(trace)
         say(f"read {number} of {len(paths)}: {trace.events} events of {os.path.basename(trace.path)}")
-    return together(traces)
+    return build_job(traces)
 
 
 def size_of(paths: Sequence[str]) -> int:
@@ -98,7 +98,7 @@ def size_of(paths: Sequence[str]) -> int:
     return total
 
 
-def together(traces: Sequence[RankTrace]) -> Job:
+def build_job(traces: Sequence[RankTrace]) -> Job:
     """Sort out what is of one run, and align it."""
     problems: List[str] = []
     read = [trace for trace in traces if trace.events]
@@ -217,5 +217,5 @@ def _missing(traces: Sequence[RankTrace], problems: List[str]) -> Tuple[int, ...
     world = min(sizes.pop(), 1 << 16)
     missing = tuple(rank for rank in range(world) if rank not in known)
     if missing:
-        problems.append(f"no trace of rank{'s' if len(missing) > 1 else ''} {folded(missing)} of {world}")
+        problems.append(f"no trace of rank{'s' if len(missing) > 1 else ''} {ranges_text(missing)} of {world}")
     return missing

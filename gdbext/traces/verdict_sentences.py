@@ -23,7 +23,7 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f} %" if value < 0.1 else f"{100 * value:.0f} %"
 
 
-def named(files: Sequence[TraceFile], indexes: Sequence[int]) -> str:
+def rank_names(files: Sequence[TraceFile], indexes: Sequence[int]) -> str:
     """`rank 3`, `rank 0, rank 2 and 5 more`."""
     names = [files[at].name for at in indexes]
     if len(names) > _MOST:
@@ -63,7 +63,7 @@ def _short(name: str) -> str:
 def summary_of(finding: Finding, files: Sequence[TraceFile], window: float, why: str) -> str:
     """Two sentences for a person."""
     part = f"{percent(finding.waiting)} of the time"
-    who = named(files, finding.culprits)
+    who = rank_names(files, finding.culprits)
     several = len(finding.culprits) > 1
     if finding.cause == "late-rank":
         first = f"{who} come{'' if several else 's'} late to the collectives"

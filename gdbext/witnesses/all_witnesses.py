@@ -8,7 +8,7 @@ from typing import Callable, Dict, Sequence, Tuple
 
 from gdbext.model.witness import Witness
 from gdbext.witnesses import flight_recorder, kernel_log, nvml, ras, shared_memory
-from gdbext.witnesses.question import Asked, Question, failed
+from gdbext.witnesses.question import Asked, Question, failed_witness
 
 SECONDS = 2.0
 
@@ -41,11 +41,11 @@ def ask_all(
     for thread in threads:
         thread.join(question.left)
     late = f"no answer within {seconds:g} s"
-    return tuple(answers.get(name) or failed(name, late) for name, _ in witnesses)
+    return tuple(answers.get(name) or failed_witness(name, late) for name, _ in witnesses)
 
 
 def _ask_one(name: str, ask: Ask, question: Question, answers: Dict[str, Witness]) -> None:
     try:
         answers[name] = ask(question)
     except Exception as error:  # noqa: BLE001  what a witness says must not cost the look
-        answers[name] = failed(name, f"{type(error).__name__}: {error}"[:200])
+        answers[name] = failed_witness(name, f"{type(error).__name__}: {error}"[:200])

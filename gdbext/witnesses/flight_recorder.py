@@ -13,11 +13,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.knowledge.causes.witnesses import FLIGHT_RECORDER_DEFAULTS, FLIGHT_RECORDER_PREFIXES
 from gdbext.model import plain_pickle
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.model.witness import Statement, Witness
 from gdbext.safe_open import files
 from gdbext.witnesses import bounded_json
-from gdbext.witnesses.question import Asked, Question, absent, failed, present
+from gdbext.witnesses.question import Asked, Question, absent_witness, failed_witness, present_witness
 
 NAME = "flight recorder"
 STALE = 900.0
@@ -51,12 +51,12 @@ def ask(question: Question) -> Witness:
             reason = error.strerror if isinstance(error, OSError) else error
             problems.append(f"{one.label}: {str(reason)[:80]}")
     if not dumps:
-        return failed(NAME, "; ".join(problems[:3])) if problems else absent(NAME, "no dump")
+        return failed_witness(NAME, "; ".join(problems[:3])) if problems else absent_witness(NAME, "no dump")
     statements = [Statement(f"the dump of {text}", "fact") for text in problems[:4]]
     statements += list(_compare(dumps))
     oldest = max(dump.age for dump in dumps)
     about = f"dumps of {len(dumps)} of {len(question.ranks)} ranks, up to {oldest:.0f} s old"
-    return present(NAME, about, tuple(statements))
+    return present_witness(NAME, about, tuple(statements))
 
 
 _Place = Tuple[str, str]
@@ -80,12 +80,12 @@ def _newest(one: Asked, proc: str) -> Optional[_Place]:
                 status = files.status(name, root)
             except OSError:
                 continue
-            if status.st_mtime >= _born(one) and status.st_mtime > best[0]:
+            if status.st_mtime >= _start_time(one) and status.st_mtime > best[0]:
                 best = (status.st_mtime, (root, name))
     return best[1]
 
 
-def _born(one: Asked) -> float:
+def _start_time(one: Asked) -> float:
     """Seconds since the epoch at which the process began; 0 when unknown."""
     if one.start_time is None:
         return 0.0
@@ -162,12 +162,12 @@ def _group_says(group: str, members: List[_Dump]) -> Iterator[Statement]:
             text = f"{dump.rank.label} enqueued {_nth(number)} of {name} last, others {_nth(most)}"
             text += f"; it is missing in {following}" if following else ""
             yield Statement(text, "behind" if fresh else "fact", dump.rank.index)
-    odd = list(_odd(group, members, least))
+    odd = list(_outliers(group, members, least))
     for dump, text in odd:
         yield Statement(f"{dump.rank.label} {text}", "mismatch" if fresh else "fact", dump.rank.index)
     if most == least and not odd:
         done = min(dump.last[group][2] for dump in members)
-        members_text = folded(dump.rank.rank for dump in members if dump.rank.rank is not None)
+        members_text = ranges_text(dump.rank.rank for dump in members if dump.rank.rank is not None)
         tail = f"; {_nth(done)} has completed everywhere" if done >= 0 else ""
         says = "in-sync" if fresh else "fact"
         yield Statement(f"ranks {members_text} of {name} all enqueued up to {_nth(most)}{tail}", says)
@@ -177,7 +177,7 @@ def _nth(number: int) -> str:
     return f"collective {number}" if number >= 0 else "nothing"
 
 
-def _odd(group: str, members: List[_Dump], until: int) -> Iterator[Tuple[_Dump, str]]:
+def _outliers(group: str, members: List[_Dump], until: int) -> Iterator[Tuple[_Dump, str]]:
     """Who is in another operation than most at the first place where they differ."""
     numbers = sorted({number for dump in members for one, number in dump.calls if one == group and number <= until})
     for number in numbers:

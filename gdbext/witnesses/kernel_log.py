@@ -10,7 +10,7 @@ from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.patterns import regex
 from gdbext.model.witness import Statement, Witness
-from gdbext.witnesses.question import Asked, Question, absent, present
+from gdbext.witnesses.question import Asked, Question, absent_witness, present_witness
 
 NAME = "kernel log"
 _DEVICE = "/dev/kmsg"
@@ -27,10 +27,10 @@ def ask(question: Question) -> Witness:
     """Every Xid in the time of the job, with its meaning."""
     lines = read_kernel_log()
     if isinstance(lines, Missing):
-        return absent(NAME, lines.reason)
+        return absent_witness(NAME, lines.reason)
     since = question.started or 0.0
     statements = tuple(xid_statements(lines, since, question))
-    return present(NAME, f"{len(statements)} Xid since the job began" if statements else "no Xid", statements)
+    return present_witness(NAME, f"{len(statements)} Xid since the job began" if statements else "no Xid", statements)
 
 
 def read_kernel_log(device: str = _DEVICE) -> Maybe[List[Line]]:
@@ -85,11 +85,11 @@ def xid_statements(lines: List[Line], since: float, question: Question) -> Itera
         bus, number, pid, name, rest = found.groups()
         row = meaning_of(int(number))
         one: Optional[Asked] = by_pid.get(int(pid)) if pid and pid.isdigit() else None
-        whose = one.label if one else f"pid {pid}" if pid and pid.isdigit() else "no process named"
+        owner = one.label if one else f"pid {pid}" if pid and pid.isdigit() else "no process named"
         says = "fact" if not row.ends_work else "gpu-fault" if one else "gpu-error"
-        told = f": {rest.strip()}" if rest.strip() else ""
+        details = f": {rest.strip()}" if rest.strip() else ""
         yield Statement(
-            f"Xid {number} on GPU {bus} ({whose}{f', {name}' if name else ''}): {row.meaning}{told}",
+            f"Xid {number} on GPU {bus} ({owner}{f', {name}' if name else ''}): {row.meaning}{details}",
             says,
             one.index if one else None,
         )

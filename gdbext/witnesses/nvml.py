@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.knowledge.causes.witnesses import IDLE_MEMORY, IDLE_POWER, NVML_GPU_IS_LOST, SPINS_AT, THROTTLES
 from gdbext.model.witness import Statement, Witness
-from gdbext.witnesses.question import Asked, Question, absent, failed, present
+from gdbext.witnesses.question import Asked, Question, absent_witness, failed_witness, present_witness
 
 NAME = "NVML"
 LIBRARY = "libnvidia-ml.so.1"
@@ -37,7 +37,7 @@ def ask(question: Question) -> Witness:
     """What every GPU of this host does."""
     library = find_library()
     if library is None:
-        return absent(NAME, f"no {LIBRARY.partition('.')[0]}")
+        return absent_witness(NAME, f"no {LIBRARY.partition('.')[0]}")
     argv = [sys.executable, "-I", "-S", _PROGRAM, library]
     try:
         # subprocess.run kills the child at the timeout.
@@ -45,16 +45,16 @@ def ask(question: Question) -> Witness:
             argv, capture_output=True, timeout=max(0.05, question.left - 0.1), stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        return failed(NAME, "a call did not return in time; a lost GPU does that")
+        return failed_witness(NAME, "a call did not return in time; a lost GPU does that")
     try:
         document = json.loads(done.stdout[:_MOST_BYTES])
         if "error" in document:
-            return absent(NAME, str(document["error"])[:120])
+            return absent_witness(NAME, str(document["error"])[:120])
         devices = [one for one in document["devices"] if isinstance(one, dict)]
     except (ValueError, KeyError, TypeError):
-        return failed(NAME, f"the child ended with status {done.returncode} and no result")
+        return failed_witness(NAME, f"the child ended with status {done.returncode} and no result")
     about = f"{len(devices)} {'GPU' if len(devices) == 1 else 'GPUs'}, driver {str(document.get('driver', '?'))[:40]}"
-    return present(NAME, about, tuple(_statements(devices, question)))
+    return present_witness(NAME, about, tuple(_statements(devices, question)))
 
 
 def find_library(name: str = LIBRARY, environ: Optional[Mapping[str, str]] = None) -> Optional[str]:
@@ -73,7 +73,7 @@ def _statements(devices: List[Dict[str, Any]], question: Question) -> Iterator[S
         ranks = _ranks_on(device, by_pid, question.ranks)
         index = ranks[0].index if len(ranks) == 1 else None
         name = f"GPU {device.get('index')}" + (f" ({', '.join(one.label for one in ranks[:4])})" if ranks else "")
-        yield from _about(name, device, index)
+        yield from _device_statements(name, device, index)
 
 
 def _ranks_on(device: Mapping[str, Any], by_pid: Mapping[int, Asked], ranks: Tuple[Asked, ...]) -> List[Asked]:
@@ -86,7 +86,7 @@ def _ranks_on(device: Mapping[str, Any], by_pid: Mapping[int, Asked], ranks: Tup
     return [one for one in ranks if one.device and re.search(rf"(:|\(GPU ){number}\)?$", one.device)]
 
 
-def _about(name: str, device: Mapping[str, Any], index: Optional[int]) -> Iterator[Statement]:
+def _device_statements(name: str, device: Mapping[str, Any], index: Optional[int]) -> Iterator[Statement]:
     if device.get("error") == NVML_GPU_IS_LOST:
         yield Statement(
             f"{name} is lost: it has fallen off the bus", "gpu-fault" if index is not None else "gpu-error", index
@@ -101,7 +101,7 @@ def _about(name: str, device: Mapping[str, Any], index: Optional[int]) -> Iterat
         memory = _number(device.get("memory_used"))
         text = f"{name}: {min(use)} to {max(use)} % busy{watts}, memory {max(moved, default=0)} % busy"
         text += f", {memory / 2**30:.1f} GiB used" if memory else ""
-        yield Statement(text, "spins" if spins(use, moved, power, limit) else "fact", index)
+        yield Statement(text, "spins" if is_spinning(use, moved, power, limit) else "fact", index)
     errors = _number(device.get("ecc_uncorrected"))
     if errors:
         yield Statement(
@@ -112,7 +112,7 @@ def _about(name: str, device: Mapping[str, Any], index: Optional[int]) -> Iterat
         yield Statement(f"{name} is throttled: {', '.join(slow)}", "fact", index)
 
 
-def spins(use: List[int], moved: List[int], power: List[int], limit: Optional[int]) -> bool:
+def is_spinning(use: List[int], moved: List[int], power: List[int], limit: Optional[int]) -> bool:
     """The signature of a collective that waits: fully busy, at idle power, moving nothing, in every sample."""
     if len(use) < 3 or not power or not limit:
         return False

@@ -98,7 +98,7 @@ def devices(nvml: Nvml) -> List[Dict[str, Any]]:
         row: Dict[str, Any] = {"index": index, "utilisation": [], "memory_utilisation": [], "power_mw": []}
         try:
             nvml.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
-            row.update(_steady(nvml, handle))
+            row.update(_constant_facts(nvml, handle))
             handles.append(None if nvml.lost else handle)
         except Failed as error:
             row["error"] = error.status
@@ -115,7 +115,7 @@ def devices(nvml: Nvml) -> List[Dict[str, Any]]:
     return found
 
 
-def _steady(nvml: Nvml, device: Any) -> Dict[str, Any]:
+def _constant_facts(nvml: Nvml, device: Any) -> Dict[str, Any]:
     """What does not change between two samples."""
     memory = nvml.structure("nvmlDeviceGetMemoryInfo", device, Memory)
     pci = nvml.structure("nvmlDeviceGetPciInfo_v3", device, Pci)

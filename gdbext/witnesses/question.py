@@ -69,14 +69,14 @@ def _inner_pids(path: str) -> Tuple[int, ...]:
     return tuple(int(word) for word in line.split()[1:] if word.isdigit())
 
 
-def absent(name: str, reason: str) -> Witness:
+def absent_witness(name: str, reason: str) -> Witness:
     return Witness(name, "absent", reason)
 
 
-def failed(name: str, reason: str) -> Witness:
+def failed_witness(name: str, reason: str) -> Witness:
     return Witness(name, "failed", reason)
 
 
-def present(name: str, reason: str, statements: Tuple[Statement, ...]) -> Witness:
+def present_witness(name: str, reason: str, statements: Tuple[Statement, ...]) -> Witness:
     """The witness answered; of a very long answer the beginning, which is the most telling."""
     return Witness(name, "present", reason, statements[:_MOST_STATEMENTS])

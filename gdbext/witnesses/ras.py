@@ -15,7 +15,7 @@ from typing import List, Optional, Tuple
 from gdbext.model.witness import Witness
 from gdbext.witnesses import ras_json, ras_text
 from gdbext.witnesses.addresses import is_bindable
-from gdbext.witnesses.question import Question, absent, failed, present
+from gdbext.witnesses.question import Question, absent_witness, failed_witness, present_witness
 
 NAME = "RAS"
 DEFAULT_ADDRESS = "localhost:28028"
@@ -32,36 +32,36 @@ class NotRas(Exception):
 def ask(question: Question) -> Witness:
     """What RAS knows: who has launched less than the others, who is missing, who has errors."""
     if question.variable("NCCL_RAS_ENABLE") == "0":
-        return absent(NAME, "switched off by NCCL_RAS_ENABLE=0")
+        return absent_witness(NAME, "switched off by NCCL_RAS_ENABLE=0")
     if not _same_network(question):
-        return absent(NAME, "the ranks are in another network namespace")
+        return absent_witness(NAME, "the ranks are in another network namespace")
     address = question.variable("NCCL_RAS_ADDR") or DEFAULT_ADDRESS
     host, port = split_address(address)
     if port is None:
-        return failed(NAME, f"NCCL_RAS_ADDR={address[:60]} is not an address")
+        return failed_witness(NAME, f"NCCL_RAS_ADDR={address[:60]} is not an address")
     try:
         connection = _connect(host, port, question)
     except socket.gaierror as error:
-        return failed(NAME, f"{address[:60]}: {error.strerror}")
+        return failed_witness(NAME, f"{address[:60]}: {error.strerror}")
     except OSError as error:
         if error.errno == errno.ECONNREFUSED:
-            return absent(NAME, f"port {port} closed")
-        return failed(NAME, f"{address[:60]}: {error.strerror or 'no connection in time'}")
+            return absent_witness(NAME, f"port {port} closed")
+        return failed_witness(NAME, f"{address[:60]}: {error.strerror or 'no connection in time'}")
     if connection is None:
-        return absent(NAME, f"{address[:60]} is not this host")
+        return absent_witness(NAME, f"{address[:60]} is not this host")
     with connection:
         try:
-            is_json, answer = converse(connection, question)
+            is_json, answer = query_status(connection, question)
         except NotRas as error:
-            return failed(NAME, f"port {port}: {error}")
+            return failed_witness(NAME, f"port {port}: {error}")
         except OSError as error:
-            return failed(NAME, f"port {port}: {error.strerror or 'no answer in time'}")
+            return failed_witness(NAME, f"port {port}: {error.strerror or 'no answer in time'}")
     read = ras_json.statements if is_json else ras_text.statements
     try:
         about, said = read(answer, question.by_pid())
     except (ValueError, RecursionError) as error:
-        return failed(NAME, f"its answer could not be read ({str(error)[:100]})")
-    return present(NAME, about, tuple(said))
+        return failed_witness(NAME, f"its answer could not be read ({str(error)[:100]})")
+    return present_witness(NAME, about, tuple(said))
 
 
 def hosts(address: str, seconds: float) -> List[str]:
@@ -72,7 +72,7 @@ def hosts(address: str, seconds: float) -> List[str]:
     if connection is None:
         raise ValueError("no address of this host")
     with connection:
-        is_json, answer = converse(connection, question)
+        is_json, answer = query_status(connection, question)
     if not is_json:
         raise ValueError("it answers in text, which names no hosts")
     return ras_json.hosts(answer)
@@ -121,7 +121,7 @@ def _connect(host: str, port: int, question: Question) -> Optional[socket.socket
     return None
 
 
-def converse(connection: socket.socket, question: Question) -> Tuple[bool, str]:
+def query_status(connection: socket.socket, question: Question) -> Tuple[bool, str]:
     """(is JSON, the status). Raises `NotRas` for another protocol, a silence or an answer without end."""
     reader = _Reader(connection, question)
     if not reader.ask("CLIENT PROTOCOL 2").startswith("SERVER PROTOCOL"):

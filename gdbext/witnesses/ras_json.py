@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.model.witness import Statement
 from gdbext.witnesses import bounded_json
 from gdbext.witnesses.addresses import bare_name, is_this_host
@@ -61,7 +61,7 @@ def _communicator(data: Mapping[str, Any], by_pid: Mapping[int, Asked]) -> Itera
     for row in ranks:
         status = row.get("status")
         if isinstance(status, dict):
-            yield from _troubles(name, row, status, _index(row, by_pid))
+            yield from _row_problems(name, row, status, _index(row, by_pid))
     yield from _counts(name, _number(data.get("size")), ranks, by_pid)
 
 
@@ -70,7 +70,7 @@ def _rows(data: Mapping[str, Any], key: str) -> List[Dict[str, Any]]:
     return [row for row in rows[:_MOST_RANKS] if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _troubles(
+def _row_problems(
     name: str, row: Mapping[str, Any], status: Mapping[str, Any], index: Optional[int]
 ) -> Iterator[Statement]:
     error = status.get("async_error")
@@ -95,7 +95,7 @@ def _counts(name: str, size: int, ranks: List[Dict[str, Any]], by_pid: Mapping[i
             text = f"rank {_rank(row)} of {name} has launched {number} {_text(operation)}, others {most}"
             yield Statement(text, "behind", _index(row, by_pid))
     if equal:
-        members = _text(folded(_number(row.get("rank")) for row, _ in counted), 200)
+        members = _text(ranges_text(_number(row.get("rank")) for row, _ in counted), 200)
         says = "in-sync" if len(counted) == size else "fact"
         made = ", ".join(f"{_text(operation)} {_number(counted[0][1].get(operation))}" for operation in operations[:8])
         yield Statement(f"ranks {members} of {name} have launched the same operations ({made})", says)

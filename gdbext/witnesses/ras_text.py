@@ -63,7 +63,7 @@ class _Reading:
         elif self._section == "MISMATCH":
             self._mismatch(line)
         elif self._section in ("ERROR", "INCOMPLETE") and self._name:
-            self._trouble(line)
+            self._problem(line)
 
     def _dead(self, line: str) -> None:
         found = _DEAD.match(line)
@@ -84,7 +84,7 @@ class _Reading:
             text += f", others {self._majority}" if self._majority is not None else ""
             self._said.append(Statement(text, "behind" if late else "fact", self._who(line)))
 
-    def _trouble(self, line: str) -> None:
+    def _problem(self, line: str) -> None:
         found = _RANK.match(line)
         if found:
             error = self._section == "ERROR"

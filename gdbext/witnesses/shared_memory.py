@@ -10,7 +10,7 @@ from gdbext.knowledge.causes.witnesses import SHM_PER_CONNECTION, SHM_ROOM
 from gdbext.model.text.ranges import counted
 from gdbext.model.witness import Statement, Witness
 from gdbext.safe_open import files
-from gdbext.witnesses.question import Asked, Question, absent, present
+from gdbext.witnesses.question import Asked, Question, absent_witness, present_witness
 
 NAME = "/dev/shm"  # noqa: S108 - a place, no file of ours
 _MOST_FILES = 4096
@@ -30,18 +30,18 @@ def ask(question: Question) -> Witness:
         mounts.setdefault(device, []).append(one)
     statements: List[Statement] = []
     for ranks in mounts.values():
-        statements += _about(ranks, question, len(mounts) == 1)
+        statements += _mount_statements(ranks, question, len(mounts) == 1)
     if not mounts:
-        return absent(NAME, reason)
+        return absent_witness(NAME, reason)
     about = statements[0].text if len(mounts) == 1 else f"{len(mounts)} mounts"
-    return present(NAME, about, tuple(statements))
+    return present_witness(NAME, about, tuple(statements))
 
 
 def _folder(one: Asked, proc: str) -> ContextManager[int]:
     return files.folder("/dev/shm", f"{proc}/{one.pid}/root")  # noqa: S108
 
 
-def _about(ranks: List[Asked], question: Question, only: bool) -> Iterator[Statement]:
+def _mount_statements(ranks: List[Asked], question: Question, only: bool) -> Iterator[Statement]:
     try:
         with _folder(ranks[0], question.proc) as folder:
             room, left = os.statvfs(folder), _nccl_files(folder, question)

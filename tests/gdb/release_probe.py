@@ -23,7 +23,7 @@ def frames(answers):
     access = TensorAccess()
     with open(answers, "w") as out:
         while gdb.selected_inferior().pid:
-            memory.forget()
+            memory.clear_cache()
             out.write(json.dumps(dict(_frames(access))) + "\n")
             gdb.execute("continue", to_string=True)
 

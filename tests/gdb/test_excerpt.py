@@ -122,7 +122,7 @@ def test_no_more_of_many_files_than_gdb_can_take_are_whole(tmp_path, monkeypatch
 
 def worth_it(path):
     with closing(Excerpt(opened(path))) as one:
-        return one.worth_it
+        return one.is_worthwhile
 
 
 def test_only_big_files_without_debug_information_are_worth_it(tmp_path):

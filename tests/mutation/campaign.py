@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parents[2]
 WORK = HERE / ".cache" / "mutate"
 MUTATED = "gdbext/analysis/waits"
 TESTS = (
-    *("scenes", "rivals", "waits", "judge", "locks", "communicators", "witnesses", "told", "running", "progress"),
+    *("scenes", "rivals", "waits", "judge", "locks", "communicators", "witnesses", "log_lines", "running", "progress"),
     *("unread", "several", "crashes", "watching", "engine", "callable", "answers"),
 )
 """Of tests/unit/test_analysis_*.py: fast, and of the whole verdict."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from gdbext.traces.diagnosis import diagnose
-from gdbext.traces.trace_files import found
+from gdbext.traces.trace_files import find_trace_files
 from gdbext.traces.traces_of_job import read_job
 from tests.traces.making import Plan, write
 from tests.traces.recording import KINDS
@@ -117,7 +117,7 @@ def answer(truth):
 
 
 def _judged(folder):
-    return diagnose(read_job(found([str(folder)]), True, lambda text: None, 1))
+    return diagnose(read_job(find_trace_files([str(folder)]), True, lambda text: None, 1))
 
 
 ALL = (*GENERATED, *_recorded())

@@ -8,7 +8,7 @@ from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
-from gdbext.model.text.patterns import beginnings
+from gdbext.model.text.patterns import literal_prefixes
 from tests.unit.stacks import DRIVER, ENGINE, ENTRY, frame, stack
 
 C10D = "torch/distributed/distributed_c10d.py"
@@ -278,7 +278,7 @@ def test_a_sleep_that_nothing_interrupts_says_in_what(state, wchan, kind):
 
 def test_the_index_leaves_out_no_rule_that_matches():
     index = FrameBook()._native
-    names = sorted({text for row in index.rows for text in beginnings(row.rule.function)})
+    names = sorted({text for row in index.rows for text in literal_prefixes(row.rule.function)})
     assert names
     for name in ("", "x", "??", *names[::7]):
         for library in ("", "libc.so.6", "libcuda.so.1", "[kernel]"):

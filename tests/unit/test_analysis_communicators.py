@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.communicators.joined_communicators import communicator_table, why_nothing, wrong
+from gdbext.analysis.communicators.joined_communicators import communicator_table, is_wrong, why_nothing
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.communicator import Communicator
 from gdbext.model.missing import Missing
@@ -68,7 +68,7 @@ def test_who_is_behind_in_what():
     (uneven,) = one.uneven
     assert (uneven.kind, uneven.behind, uneven.most) == ("all_reduce", (1,), 4)
     assert one.notes == ("ranks 0,2 launched all_reduce 4 times, rank 1 only 3 times",)
-    assert wrong(one)
+    assert is_wrong(one)
 
 
 def test_a_thousand_ranks_in_one_line():
@@ -86,7 +86,7 @@ def test_never_and_once_are_words():
 def test_counts_of_a_rank_that_launches_on_are_of_another_moment():
     one = group(rank(0, communicators=(comm(0, 9, moved=True),)), rank(1, communicators=(comm(1, 4),)))
     assert one.moving
-    assert not wrong(one)
+    assert not is_wrong(one)
     assert "in use" in one.notes[-1]
 
 
@@ -94,7 +94,7 @@ def test_counts_that_were_not_read_are_not_compared():
     unread = comm(1, counts=Missing("not counted"))
     one = group(rank(0, communicators=(comm(0),)), rank(1, communicators=(unread,)), rank(2, communicators=(comm(2),)))
     assert not one.uneven
-    assert not wrong(one)
+    assert not is_wrong(one)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_counts_that_were_not_read_are_not_compared():
 def test_errors_are_said(fields, said):
     one = group(rank(0, communicators=(comm(0, **fields),)))
     assert one.notes == (said,)
-    assert wrong(one)
+    assert is_wrong(one)
 
 
 def test_a_set_up_that_goes_on_is_no_error():
     one = group(rank(0, communicators=(comm(0, init_state="ncclInProgress", async_error="ncclInProgress"),)))
     assert one.notes == ("rank 0: it is still being set up",)
-    assert not wrong(one)
+    assert not is_wrong(one)
 
 
 def test_a_claim_of_a_million_ranks_is_bounded():

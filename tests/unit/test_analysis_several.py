@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.several_jobs import jobs_of, repeated
+from gdbext.analysis.verdict.several_jobs import jobs_of, repeated_ranks
 from gdbext.parsers import parse_files
 from tests.unit.stacks import job, rank, stack
 
@@ -86,7 +86,7 @@ def test_one_job_is_one_job():
     four = [replace(rank(number, WAITS), pid=number + 40, title=f"python s{number}.py") for number in range(4)]
     snapshot = judge(job(*four)).snapshot
     assert jobs_of(snapshot) == ((0, 1, 2, 3),)
-    assert repeated(snapshot.processes) == []
+    assert repeated_ranks(snapshot.processes) == []
     some = [replace(four[0], environment={"MASTER_PORT": "1"}), *four[1:]]
     assert jobs_of(judge(job(*some)).snapshot) == ((0, 1, 2, 3),)
 

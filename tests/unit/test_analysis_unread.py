@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.analysis.verdict import open_stacks as unread
 from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import look
+from gdbext.analysis.verdict.job_view import build_view
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
@@ -15,7 +15,7 @@ from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.unreadable_ranks import helpers_of
-from gdbext.collect.unstopped_ranks import CUT, complete, joined
+from gdbext.collect.unstopped_ranks import CUT, complete, merge_python_stacks
 from gdbext.model.codes import StackEnd
 from gdbext.model.job import RankProcess
 from gdbext.model.missing import Missing
@@ -208,8 +208,8 @@ def test_python_stacks_of_several_moments():
     def python(*tids, problems=()):
         return PythonStacks("3.11", {tid: PythonThread(((Frame(f"f{tid}"),),)) for tid in tids}, problems)
 
-    first = joined(None, python(1, 2, 3, problems=("a",)), frozenset({1}))
-    both = joined(first, python(1, 2, 3, problems=("a", "b")), frozenset({2}))
+    first = merge_python_stacks(None, python(1, 2, 3, problems=("a",)), frozenset({1}))
+    both = merge_python_stacks(first, python(1, 2, 3, problems=("a", "b")), frozenset({2}))
     assert sorted(both.threads) == [1, 2]
     assert both.problems == ("a", "b")
 
@@ -232,7 +232,7 @@ class _Counted(tuple):
 
 def test_very_many_processes_are_gone_through_a_few_times_and_not_once_for_each():
     diagnosis = judge(job(*(rank(number, stack(*IDLE)) for number in range(300))))
-    view = look(diagnosis.snapshot, diagnosis.processes)
+    view = build_view(diagnosis.snapshot, diagnosis.processes)
     view = replace(view, processes=_Counted(view.processes))
     unread.less_sure(view, Candidate("unknown", "low", 0, "", view.parties, (), ()))
     assert view.processes.taken <= 10 * 300

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.verdict.job_view import look
+from gdbext.analysis.verdict.job_view import build_view
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.verdict.which_cause_wins import hypotheses
-from gdbext.analysis.waits.cycles import circles
+from gdbext.analysis.waits.cycles import find_circles
 from gdbext.analysis.waits.graph_builder import build
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.causes.wait_kinds import LINKS, WAITS
@@ -50,7 +50,7 @@ def verdict(*ranks, **fields):
 
 
 def graph_of(snapshot):
-    return build(look(snapshot, judge(snapshot).processes)).graph
+    return build(build_view(snapshot, judge(snapshot).processes)).graph
 
 
 def steps(found):
@@ -214,7 +214,7 @@ def test_the_other_explanation_is_kept():
 
 def test_what_is_only_assumed_is_never_sure():
     for snapshot in (job(reducing(0), sleeping(1)), job(syncing(0), inside(1, "cudaFree@libcudart.so.12"))):
-        view = look(snapshot, judge(snapshot).processes)
+        view = build_view(snapshot, judge(snapshot).processes)
         for one in hypotheses(view, build(view).graph):
             assert one.weakest != "assumed" or one.confidence == "low"
             assert one.weakest != "inferred" or one.confidence != "high"
@@ -270,15 +270,15 @@ def made(*edges):
 
 def test_a_wait_that_anybody_ends_is_a_knot_only_without_a_way_out():
     knot = made(("a", "b", ANY), ("b", "a", ANY))
-    assert [set(one) for one in circles(knot)] == [{"a", "b"}]
-    assert not circles(made(("a", "b", ANY), ("b", "a", ANY), ("b", "c", ANY)))
-    assert [set(one) for one in circles(made(("a", "b"), ("b", "a"), ("b", "c")))] == [{"a", "b"}], "it needs all"
+    assert [set(one) for one in find_circles(knot)] == [{"a", "b"}]
+    assert not find_circles(made(("a", "b", ANY), ("b", "a", ANY), ("b", "c", ANY)))
+    assert [set(one) for one in find_circles(made(("a", "b"), ("b", "a"), ("b", "c")))] == [{"a", "b"}], "it needs all"
 
 
 def test_a_circle_of_a_hundred_thousand():
     count = 100_000
     edges = [(str(number), str((number + 1) % count)) for number in range(count)]
-    (whole,) = circles(made(*edges))
+    (whole,) = find_circles(made(*edges))
     assert len(whole) == count
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.capture.elf.call_sites import landing_pad
 from gdbext.capture.machine.interface import Instruction
-from gdbext.capture.machine.x86_64.clean_up import referred
+from gdbext.capture.machine.x86_64.clean_up import referenced_addresses
 
 SITES = bytes([0x10, 5, 0x80, 1, 0, 0x20, 4, 0x90, 1, 1])  # 0x10 to 0x15: at 0x80; 0x20 to 0x24: at 0x90
 TABLE = b"\xff\xff\x01" + bytes([len(SITES)]) + SITES
@@ -48,7 +48,7 @@ def places(*lines, memory=None):
     def fetch(start):
         return iter([one for one in code if one.address >= start])
 
-    return referred(fetch, code[0].address, REGISTERS, lambda at, size: (memory or {}).get(at))
+    return referenced_addresses(fetch, code[0].address, REGISTERS, lambda at, size: (memory or {}).get(at))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def between(proc, change, pids=(7,)):
     change()
     after = activity.take(pids, str(root))
     after = dataclasses.replace(after, at=before.at + 2.0)
-    return activity.between(before, after, pids)
+    return activity.activity_between(before, after, pids)
 
 
 def test_counters_and_children(proc):
@@ -98,7 +98,7 @@ def test_a_real_child_that_works_is_seen():
         before = activity.take([os.getpid()])
         while True:  # until the kernel has counted some of its time
             after = activity.take([os.getpid()])
-            found = activity.between(before, after, [os.getpid()])
+            found = activity.activity_between(before, after, [os.getpid()])
             if found and found[os.getpid()].children:
                 break
         child.kill()
@@ -113,7 +113,7 @@ def test_a_stop_counts_when_it_lasts():
         4: ThreadTimes(4, 0.0, "T"),
     }
     second = {1: ThreadTimes(1, 1.0, "T"), 2: ThreadTimes(2, 1.0, "R"), 3: ThreadTimes(3, 1.0, "T")}
-    assert [one.state for one in kernel_threads.lasting(first, second).values()] == ["T", "R", "S", "T"]
+    assert [one.state for one in kernel_threads.with_lasting_stops(first, second).values()] == ["T", "R", "S", "T"]
 
 
 @pytest.mark.process
@@ -124,5 +124,5 @@ def test_processes_below_that_sleep_for_a_while():
         wait_until(lambda: all(asleep_in(one.pid, one.pid) for one in (naps, reads)))
         before = activity.take([os.getpid()])
         assert naps.pid in before.napping and reads.pid not in before.napping
-        assert activity.between(before, activity.take([os.getpid()]), [os.getpid()])[os.getpid()].napping == 1
+        assert activity.activity_between(before, activity.take([os.getpid()]), [os.getpid()])[os.getpid()].napping == 1
         naps.kill()

@@ -12,7 +12,7 @@ from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.memory.process_memory import Block
 from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy, copy_process, copy_processes
 from gdbext.capture.stop.several_processes import copy_together
-from gdbext.capture.stop.still_asleep import Asleep, asleep, copy_asleep, copy_awake, joined
+from gdbext.capture.stop.still_asleep import Asleep, copy_asleep, copy_awake, merge_copies, sleeping_threads
 from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
 from gdbext.capture.without_stop.sleeping_threads import Mark, stands_as
 from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing
@@ -37,7 +37,7 @@ def first_look(request):
 
     def look(process):
         if request.param == "whole":
-            return asleep([copy_process(process.pid)])
+            return sleeping_threads([copy_process(process.pid)])
         return copy_asleep({process.pid: look_at_threads(process.pid)})
 
     return look
@@ -164,7 +164,7 @@ def test_another_round_is_for_all_only_when_they_stand_still_together(together):
 @pytest.mark.process
 def test_threads_that_came_and_went():
     with CaptureProcess(4, 0, 0, "storm") as process:
-        known = asleep([copy_process(process.pid)])
+        known = sleeping_threads([copy_process(process.pid)])
         (second,) = copy_awake([process.pid], known, stopping)
         assert {one.tid for one in second.threads} >= {tid for tid in known[process.pid].marks if tid in second.asleep}
         assert process.pid in second.asleep and second.state in ("ok", "partial")
@@ -222,7 +222,7 @@ def test_through_several_of_ours(monkeypatch):
         for process in processes:
             process.wait_asleep()
         pids = [process.pid for process in processes]
-        known = asleep(copy_processes(pids))
+        known = sleeping_threads(copy_processes(pids))
         copies = copy_awake(
             pids, known, lambda pids, marks: copy_together(pids, None, lambda pid: (pid,), marks), together=True
         )
@@ -285,10 +285,10 @@ def test_the_new_bytes_count_where_stacks_were_copied_twice():
         parse_maps(""),
         asleep=frozenset([2]),
     )
-    whole = joined(old, new)
+    whole = merge_copies(old, new)
     assert [(one.tid, one.registers) for one in whole.threads] == [(1, (9,)), (2, (2,))]
     assert whole.blocks == (Block(0x104, b"new!"), Block(0x200, b"sleeping"))
 
 
 def test_a_copy_of_nothing_has_no_sleepers():
-    assert asleep([ProcessCopy(1, problems=("gone",))])[1].marks == {}
+    assert sleeping_threads([ProcessCopy(1, problems=("gone",))])[1].marks == {}

@@ -6,7 +6,7 @@ from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.without_stop import sleeping_threads
-from gdbext.capture.without_stop.sleeping_threads import UNKNOWN, Mark, mark, registers_of
+from gdbext.capture.without_stop.sleeping_threads import UNKNOWN, Mark, registers_of, sleep_mark
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.model.codes import Code
 from gdbext.model.stack import UNREAD
@@ -50,7 +50,7 @@ def task(tmp_path, **files):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
-    return mark(5, 7, str(tmp_path))
+    return sleep_mark(5, 7, str(tmp_path))
 
 
 def test_a_mark_changes_when_the_thread_has_run(tmp_path):
@@ -76,13 +76,13 @@ def test_without_the_scheduler_s_statistics_context_switches_count(tmp_path, sch
 
 
 def test_a_thread_that_is_gone_or_out_of_reach(tmp_path, monkeypatch):
-    assert mark(5, 7, str(tmp_path)) == GONE
+    assert sleep_mark(5, 7, str(tmp_path)) == GONE
 
     def refuse(path):
         raise PermissionError(1, "not permitted")
 
     monkeypatch.setattr(sleeping_threads, "read_text", refuse)
-    assert mark(5, 7, str(tmp_path)) == REFUSED
+    assert sleep_mark(5, 7, str(tmp_path)) == REFUSED
 
 
 def test_registers_say_the_system_call_and_nothing_that_is_not_known():

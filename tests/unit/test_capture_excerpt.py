@@ -9,7 +9,7 @@ from gdbext.capture.elf import excerpt, separate_debug
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.elf.unwind_entries import moved
+from gdbext.capture.elf.unwind_entries import relocate_entries
 from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.collect.gdb_runs import symbol_files
@@ -52,7 +52,7 @@ def test_where_gdb_looks_at_more_than_an_excerpt_has_there_is_none(library):
 @pytest.mark.parametrize("linked", [False, True], ids=["by its build-id", "by its name"])
 def test_a_file_with_debug_information_elsewhere_is_left_to_gdb_if_that_is_not_too_much(tmp_path, monkeypatch, linked):
     monkeypatch.setattr(separate_debug, "FOLDERS", (str(tmp_path / "debug"),))
-    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "LEAST_SYMBOL_BYTES", 1)
     library, source = str(tmp_path / "lib.so"), tmp_path / "lib.c"
     source.write_text("static int inner(int x) { return x; } int outer(int x) { return inner(x); }")
     subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "-o", library, source], check=True)
@@ -92,9 +92,9 @@ def test_one_file_has_each_library_where_it_lies(library, tmp_path):
 def test_entries_are_moved_and_come_back():
     common = struct.pack("<II", 12, 0) + bytes(8)
     entry = struct.pack("<IIQQ", 20, len(common) + 4, 0x1000, 16)
-    there = moved(common + entry, 0x7F0000000000)
+    there = relocate_entries(common + entry, 0x7F0000000000)
     assert there[: len(common)] == common and struct.unpack_from("<Q", there, len(common) + 8) == (0x7F0000001000,)
-    assert moved(there, -0x7F0000000000) == common + entry
+    assert relocate_entries(there, -0x7F0000000000) == common + entry
 
 
 @pytest.mark.parametrize("many", [0, 100])

@@ -8,7 +8,7 @@ from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.unwind_entries import Entry, UnwindTable
 from gdbext.capture.elf.unwind_rules import Row, row_at
 from gdbext.capture.machine import ARCHITECTURES
-from gdbext.capture.machine.x86_64.calls import calls
+from gdbext.capture.machine.x86_64.calls import calls_function
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.copy_of_process import copy_process
@@ -92,11 +92,11 @@ CALLER = 0x1000
 )
 def test_a_return_address_behind_a_call_of_the_function(before, target, expected):
     read = memory({CALLER: before, **target})
-    assert calls(CALLER + 7, 0x2000, read) is expected
+    assert calls_function(CALLER + 7, 0x2000, read) is expected
 
 
 def test_nothing_readable_is_no_call():
-    assert calls(0x5000, 0x2000, memory({})) is False
+    assert calls_function(0x5000, 0x2000, memory({})) is False
 
 
 class Code:

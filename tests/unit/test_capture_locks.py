@@ -10,14 +10,14 @@ from gdbext.capture.locks_in_memory.futexes import (
     BEFORE,
     FutexCall,
     Wanted,
-    confirmed,
+    confirmed_waits,
     freeze,
     futex_call,
     ids_at,
     thread_ids,
 )
 from gdbext.capture.locks_in_memory.lock_context import SharedFiles, Surroundings, exists_beside, place_in, shared_in
-from gdbext.capture.locks_in_memory.mutex_owners import kind_by_frames, resolve, still
+from gdbext.capture.locks_in_memory.mutex_owners import kind_by_frames, mark_unchanged, resolve
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.job import RankSnapshot
@@ -295,9 +295,9 @@ def registers(number, *arguments, pointer=0):
 
 def test_a_wait_counts_when_the_registers_of_the_stop_show_it():
     waits = {1: futex_call(1, (202, ADDRESS, 128, 2, 0, 0, 0))}
-    assert confirmed(waits, {1: registers(202, ADDRESS, 128, 2)}) == waits
+    assert confirmed_waits(waits, {1: registers(202, ADDRESS, 128, 2)}) == waits
     for later in (registers(202, ADDRESS + 8, 128, 2), registers(-1, ADDRESS, 128, 2), ()):
-        assert confirmed(waits, {1: later}) == {}
+        assert confirmed_waits(waits, {1: later}) == {}
 
 
 def test_ids_come_from_the_descriptors_of_the_threads():
@@ -334,9 +334,9 @@ def test_who_shares_the_memory_of_a_lock():
 
 def test_a_second_look_tells_lasting_from_moving():
     first = one(mutex(), *MUTEX)
-    assert [row.still for row in still([first], [one(mutex(), *MUTEX)])] == [True]
-    assert [row.still for row in still([first], [one(mutex(owner=WAITER), *MUTEX)])] == [False]
-    assert [row.still for row in still([first], [])] == [False]
+    assert [row.still for row in mark_unchanged([first], [one(mutex(), *MUTEX)])] == [True]
+    assert [row.still for row in mark_unchanged([first], [one(mutex(owner=WAITER), *MUTEX)])] == [False]
+    assert [row.still for row in mark_unchanged([first], [])] == [False]
 
 
 def test_rows_survive_a_saved_snapshot():

@@ -89,7 +89,7 @@ def test_an_error_of_the_reader_is_one_line(process):
 
 
 def test_a_thread_that_never_keeps_still_is_given_up(process, monkeypatch):
-    real, restless, number = copying.mark, process.pid, iter(range(10_000))
+    real, restless, number = copying.sleep_mark, process.pid, iter(range(10_000))
 
     def mark(pid, tid):
         seen = real(pid, tid)
@@ -97,7 +97,7 @@ def test_a_thread_that_never_keeps_still_is_given_up(process, monkeypatch):
             seen = seen._replace(counters=str(next(number)))
         return seen
 
-    monkeypatch.setattr(copying, "mark", mark)
+    monkeypatch.setattr(copying, "sleep_mark", mark)
     copy = copy_outside(process.pid).copy
     main = copy.threads[0]
     assert main.tid == restless and not main.registers

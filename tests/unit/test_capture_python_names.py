@@ -9,7 +9,7 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python.attributes import Attributes
 from gdbext.capture.python.containers import Containers
 from gdbext.capture.python.local_variables import Locals, locals_of
-from gdbext.capture.python.names import follow, parsed, root_of, variables_in
+from gdbext.capture.python.names import follow, parse_name, root_of, variables_in
 from gdbext.capture.python.object_walk import Walk
 from gdbext.capture.python.python_frames import Pages, freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
@@ -43,7 +43,7 @@ class Look:
 
     def at(self, text, frame=None):
         """Address and rest, or the reason."""
-        name = parsed(text)
+        name = parse_name(text)
         root = root_of(name.root, frame or self.frame, self.objects)
         if isinstance(root, Missing):
             return root.reason
@@ -158,11 +158,11 @@ def test_memory_that_is_not_there_any_more():
     "text", ["", "3", "a.", "a[", "a[b]", "a->b", "*a", "$rdi", "a::b", "a[0:2]", "py1:", "a b", "a(1)"]
 )
 def test_what_is_no_name_of_python(text):
-    assert parsed(text) is None
+    assert parse_name(text) is None
 
 
 def test_a_frame_may_stand_in_front():
-    name = parsed("py12:self.kv[-3]['a b']")
+    name = parse_name("py12:self.kv[-3]['a b']")
     assert (name.frame, name.root) == (12, "self")
     assert [(step.attribute, step.key) for step in name.steps] == [("kv", None), (None, -3), (None, "a b")]
     assert [step.upto for step in name.steps][:2] == ["py12:self.kv", "py12:self.kv[-3]"]

@@ -67,7 +67,7 @@ def test_a_sweep_finds_what_an_index_finds(elf, monkeypatch, piece):
     everywhere = range(text.address - 20, text.address + text.size + 20)
     for count in (0, 1, 2, 10, 60):
         addresses = sorted(dice.sample(everywhere, count))
-        found = large_symbol_tables.around(elf, pieces, addresses)
+        found = large_symbol_tables.symbols_around(elf, pieces, addresses)
         # Further ones of an index are those between a symbol that covers an address, and the address.
         assert covering(elf, addresses) <= found <= index.around(addresses)
     assert large_symbol_tables.load(large_symbol_tables.dump(pieces), elf) == pieces
@@ -81,7 +81,7 @@ def test_few_pieces_are_read_for_few_addresses(elf, monkeypatch):
     monkeypatch.setattr(elf, "at", lambda offset, size: read.append(size) or at(offset, size))
     local = elf.look_up([(size_build._NAME % 100).decode()[:-1].replace("XXXX", "0000")]).popitem()[1]
     read.clear()
-    assert large_symbol_tables.around(elf, pieces, [local + 4])
+    assert large_symbol_tables.symbols_around(elf, pieces, [local + 4])
     ordered = COUNT // 2 // 64
     assert len(pieces) > 2 * ordered > len(read) + ordered, "the local symbols stand in order: one piece of them"
 
@@ -99,7 +99,7 @@ def test_damaged_pieces_are_not_taken(elf):
 def test_an_excerpt_is_the_same_by_pieces_and_by_an_index(library, tmp_path, monkeypatch):
     stripped = str(tmp_path / "stripped.so")
     subprocess.run(["objcopy", "--strip-debug", library, stripped], check=True)
-    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "LEAST_SYMBOL_BYTES", 1)
     with open(stripped, "rb") as file:
         text = ElfSymbols(file).section(".text")
     addresses = [text.address + 5, text.address + 40 * CODE, text.address + text.size - 1]
@@ -172,7 +172,7 @@ def names_in(path):
 
 def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(without_debug, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "LEAST_SYMBOL_BYTES", 1)
     paths = [without_debug, *(f"{without_debug}.{number}" for number in range(4))]
     for path in paths[1:]:
         shutil.copy(without_debug, path)
@@ -195,7 +195,7 @@ def test_files_for_whose_symbols_there_is_no_time_have_no_names_and_are_told(wit
 
 def test_looks_without_time_get_to_an_end_together(without_debug, tmp_path, monkeypatch):
     """Each goes on where the one before was cut off."""
-    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "LEAST_SYMBOL_BYTES", 1)
     monkeypatch.setattr(excerpt, "MOST", 10)
     monkeypatch.setattr(large_symbol_tables, "_PIECE", 1000)
     cache = tmp_path / "cache"

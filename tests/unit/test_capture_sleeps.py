@@ -21,7 +21,7 @@ def told(number, rdi=0, rsi=0, rdx=0, at=(0, 0), architecture=X86):
     words[ORIG_RAX], words[RDI], words[RSI], words[RDX] = number, rdi, rsi, rdx
     blocks = (Block(BASE, struct.pack("<qq", *at)),)
     copy = ProcessCopy(7, (ThreadCopy(7, tuple(words), sp=BASE),), blocks, architecture=architecture)
-    (one,) = sleep_times.told([ThreadStack("7", (), 7)], copy)
+    (one,) = sleep_times.with_sleep_times([ThreadStack("7", (), 7)], copy)
     return one.sleeps
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.capture.without_stop.kernel_threads import ThreadTimes, between, look
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, look, processor_use_between
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
 
@@ -75,12 +75,12 @@ def test_damaged_files_and_ended_threads(tmp_path):
 def test_processor_time_between_two_looks():
     first = ThreadTimes(tid=1, at=10.0, started=5, cpu_ns=1_000_000_000)
     later = replace(first, at=12.0, cpu_ns=2_000_000_000)
-    assert between({1: first}, {1: later}) == {1: 0.5}
-    assert between({1: first}, {1: replace(later, cpu_ns=9_000_000_000)}) == {1: 1.0}
-    assert between({1: first}, {1: replace(later, started=6)}) == {}  # another thread by now
-    assert between({1: first}, {1: replace(later, cpu_ns=None)}) == {}
-    assert between({1: first}, {1: first}) == {}
-    assert between({}, {1: later}) == {}
+    assert processor_use_between({1: first}, {1: later}) == {1: 0.5}
+    assert processor_use_between({1: first}, {1: replace(later, cpu_ns=9_000_000_000)}) == {1: 1.0}
+    assert processor_use_between({1: first}, {1: replace(later, started=6)}) == {}  # another thread by now
+    assert processor_use_between({1: first}, {1: replace(later, cpu_ns=None)}) == {}
+    assert processor_use_between({1: first}, {1: first}) == {}
+    assert processor_use_between({}, {1: later}) == {}
 
 
 def without_hearts(seen):
@@ -94,7 +94,7 @@ def test_a_spinning_thread_is_told_from_sleeping_ones():
         return seen if [thread.state for thread in seen.values()].count("S") == 6 else None
 
     def working():
-        used = between(first, look(process.pid))
+        used = processor_use_between(first, look(process.pid))
         return {tid for tid, fraction in used.items() if fraction > 0}
 
     with CaptureProcess(threads=6, busy=1) as process:

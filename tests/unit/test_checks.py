@@ -186,19 +186,19 @@ def test_the_engine_frame_is_the_first_that_is_no_check():
 
 def test_a_full_dev_shm_is_told_from_failing_memory():
     full = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 4096, 1 << 20, 0, True)
-    said = " ".join(fatal_signal.explained(full))
+    said = " ".join(fatal_signal.explain_fault(full))
     assert "/dev/shm/nccl-Ab" in said and "it is full" in said and "1.0 MiB" in said
     assert "--shm-size" in fatal_signal.steps(full)[0]
     broken = fatal_signal.Fault("SIGBUS", 4, 0x7F00, "/dev/shm/nccl-Ab", total=1 << 20, free=0)
-    assert "hardware" in fatal_signal.explained(broken)[0] and "shm" not in " ".join(fatal_signal.steps(broken))
+    assert "hardware" in fatal_signal.explain_fault(broken)[0] and "shm" not in " ".join(fatal_signal.steps(broken))
     cut = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/models/w.bin", 8192, 4096, 4096, 1 << 40, 1 << 39, True)
-    said = " ".join(fatal_signal.explained(cut))
+    said = " ".join(fatal_signal.explain_fault(cut))
     assert "was truncated" in said and "is full" not in said
 
 
 def test_room_in_dev_shm_makes_the_report_less_sure():
     seen = fatal_signal.Fault("SIGBUS", 2, 0x7F00, "/dev/shm/nccl-Ab", 4096, 8 << 20, 8 << 20, 1 << 34, 1 << 33, True)
-    said = " ".join(fatal_signal.explained(seen))
+    said = " ".join(fatal_signal.explain_fault(seen))
     assert "8.0 GiB of 16.0 GiB free now, which does not explain it" in said and "it is full" not in said
     first, second, *_ = fatal_signal.steps(seen)
     assert "memory.max" in first and second.startswith("if it was full a moment ago") and "--shm-size" in second
@@ -220,7 +220,7 @@ def test_room_in_dev_shm_makes_the_report_less_sure():
     ],
 )
 def test_faults_in_words(seen, words):
-    assert words in fatal_signal.explained(seen)[0]
+    assert words in fatal_signal.explain_fault(seen)[0]
 
 
 def report(**more):
@@ -283,7 +283,7 @@ REPORT = next(row for row in FAIL_FUNCTIONS if row.function.endswith("CheckError
     ],
 )
 def test_a_function_of_a_failure_has_its_text_and_a_place_that_can_be(text, file, line, place):
-    found = check_messages.failed(REPORT, text, None, file, line)
+    found = check_messages.make_failure(REPORT, text, None, file, line)
     assert (found.file, found.line) == place and found.raised == "aborts"
     assert found.text == (text.split(": ", 1)[1].strip() if "a.cc(" in text else text.strip())
     assert found.message == text.strip()

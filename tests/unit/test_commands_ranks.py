@@ -4,7 +4,7 @@ import pytest
 
 from gdbext.commands import ranks as rank_commands
 from gdbext.commands.all_commands import IN_GDB
-from gdbext.commands.chosen_ranks import parse_ranks, pick, pick_all
+from gdbext.commands.chosen_ranks import parse_ranks, pick_all, pick_rank
 from gdbext.commands.declaration import loaded
 from gdbext.commands.gdb_arguments import parse
 from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
@@ -70,18 +70,18 @@ def test_what_is_no_rank_list(text):
 
 
 def test_a_pid_stands_for_a_rank_without_a_number():
-    assert pick(FOUR, 103).number == 5
-    assert pick(FOUR, 2).number == 4
+    assert pick_rank(FOUR, 103).number == 5
+    assert pick_rank(FOUR, 2).number == 4
 
 
 def test_an_unknown_rank_names_the_known_ones():
     with pytest.raises(UsageError, match="no rank 9 is attached; attached ranks: 0-2"):
-        pick(FOUR, 9)
+        pick_rank(FOUR, 9)
 
 
 def test_a_number_that_two_jobs_use_needs_a_pid():
     with pytest.raises(UsageError, match="2 attached processes are rank 0; give the pid instead: 100, 200"):
-        pick([*FOUR, attached(9, 0, 200)], 0)
+        pick_rank([*FOUR, attached(9, 0, 200)], 0)
 
 
 def test_all_and_none():

@@ -7,7 +7,7 @@ import sys
 import pytest
 from discovery_tree import Tree
 
-from gdbext.discovery.preflight_checks.attach_permission import check, hindrances
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems, check
 from gdbext.discovery.proc.procfs import ProcFS
 
 US = 50
@@ -271,7 +271,7 @@ def test_ranks_of_one_container_are_told_of_once(tree):
     us(tree)
     for pid in (60, 61):
         tree.add(pid, 1, "x", status={"NSpid": f"{pid}\t{pid - 53}"})
-    ((problem, pids),) = hindrances(ProcFS(str(tree.folder)), (60, 61))
+    ((problem, pids),) = attach_problems(ProcFS(str(tree.folder)), (60, 61))
     assert (problem.text, pids) == ("PID runs in a container: gdbext reads its files through /proc/PID/root", (60, 61))
 
 
@@ -353,7 +353,7 @@ def test_a_real_process_that_is_not_dumpable():
 
 OTHER_USER = """
 import os
-from gdbext.discovery.preflight_checks.attach_permission import check, hindrances
+from gdbext.discovery.preflight_checks.attach_permission import check, attach_problems
 from gdbext.discovery.proc.procfs import ProcFS
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)

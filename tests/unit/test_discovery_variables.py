@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdbext.discovery.ranks.argument_words import option, rank_arguments, size
+from gdbext.discovery.ranks.argument_words import option, option_value, rank_arguments
 from gdbext.discovery.ranks.rank_variables import claims_of, number
 from gdbext.knowledge.launch.launchers import VARIABLES
 
@@ -52,7 +52,7 @@ def test_options():
     assert option(["x", "--tp=4"], ("--tp",)) == "4"
     assert option(["x", "--headless", "--tp", "4"], ("--headless",)) == ""
     assert option(["x", "--tp-extra", "4"], ("--tp",)) is None
-    assert size([["a"], ["b", "-tp", "x"], ["c", "-tp", "8"]], ("-tp",)) == 8
+    assert option_value([["a"], ["b", "-tp", "x"], ["c", "-tp", "8"]], ("-tp",)) == 8
 
 
 @pytest.mark.parametrize(

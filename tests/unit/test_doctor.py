@@ -12,7 +12,7 @@ from gdbext.capture.private_folder import place_for_copies
 from gdbext.cli import doctor, main, ranks
 from gdbext.collect.gdb_runs.batch_runs import find_gdb
 from gdbext.discovery.preflight_checks import checkup
-from gdbext.discovery.preflight_checks.attach_permission import hindrances
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems
 from gdbext.discovery.preflight_checks.checkup import host_points
 from gdbext.discovery.proc.procfs import DENIED, ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
@@ -80,7 +80,7 @@ def test_the_same_obstacle_of_many_ranks_is_said_once(tree):
     (tree.folder / "61" / "status").write_text((tree.folder / "60" / "status").read_text().replace("60", "61"))
     (tree.folder / "sys/kernel/yama").mkdir()
     (tree.folder / "sys/kernel/yama/ptrace_scope").write_text("2\n")
-    ((problem, pids),) = hindrances(ProcFS(str(tree.folder)), (60, 61))
+    ((problem, pids),) = attach_problems(ProcFS(str(tree.folder)), (60, 61))
     assert pids == (60, 61) and problem.blocking and "ptrace_scope is 2" in problem.text
 
 
@@ -92,7 +92,7 @@ def test_a_small_pid_is_not_taken_for_other_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(ProcFS, "may_attach", lambda self, pid: None)
     made.add(10, 1, "python train.py", status={"Uid": "1010\t1010\t1010\t1010"})
     made.add(50, 1, "gdb", status={"Uid": "1000\t1000\t1000\t1000"})
-    texts = [(problem.text, pids) for problem, pids in hindrances(ProcFS(str(tmp_path)), (10,))]
+    texts = [(problem.text, pids) for problem, pids in attach_problems(ProcFS(str(tmp_path)), (10,))]
     assert ("10 runs as user 1010, we are user 1000", (10,)) in texts
 
 

@@ -16,7 +16,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.witness import Statement
 from gdbext.witnesses import flight_recorder, kernel_log, nvml, shared_memory
 from gdbext.witnesses.all_witnesses import ask_all
-from gdbext.witnesses.question import Asked, Question, present
+from gdbext.witnesses.question import Asked, Question, present_witness
 from tests.polling import lasts
 
 DUMPS = Path(__file__).parents[1] / "data" / "flight_recorder"
@@ -50,7 +50,7 @@ def test_one_that_hangs_or_breaks_costs_its_own_answer_only():
     def broken(asked):
         raise KeyError("surprise")
 
-    fine = present("fine", "", (Statement("yes"),))
+    fine = present_witness("fine", "", (Statement("yes"),))
     found = ask_all([], seconds=2.0, witnesses=[("hang", hang), ("broken", broken), ("fine", lambda asked: fine)])
     assert [(one.name, one.state) for one in found] == [("hang", "failed"), ("broken", "failed"), ("fine", "present")]
     assert found[0].reason == "no answer within 2 s"
@@ -346,7 +346,7 @@ def test_no_driver_and_no_library_are_absent(gpus, tmp_path, monkeypatch):
     ],
 )
 def test_the_signature_of_a_kernel_that_waits(use, power, moved, expected):
-    assert nvml.spins(use, moved, power, 700_000) is expected
+    assert nvml.is_spinning(use, moved, power, 700_000) is expected
 
 
 @pytest.mark.process

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.which_cause_wins import contradicted
+from gdbext.analysis.verdict.which_cause_wins import with_contradictions
 from gdbext.cli import main
 from gdbext.commands import diagnose
 from gdbext.commands.argument_parser import help_text, option_names
@@ -190,7 +190,7 @@ def hypothesis(source, confidence, weakest="named", circle=False):
     ],
 )
 def test_what_progress_speaks_against(one, against):
-    told, going = contradicted([one, hypothesis("progress", "medium")])
+    told, going = with_contradictions([one, hypothesis("progress", "medium")])
     assert bool(told.contradictions) == against
     assert bool(going.contradictions) == (one.circle and one.weakest == "proven")
 

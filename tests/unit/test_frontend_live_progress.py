@@ -32,7 +32,7 @@ def look_at():
         for number, rank in enumerate(copied):
             threads = (ThreadCopy(rank.pid, (1,)), ThreadCopy(rank.pid + 1000, problem="gone"))
             rank.copy, rank.pause_ms = ProcessCopy(rank.pid, threads), float(number)
-        look._tell_copies(copied)
+        look._report_copies(copied)
         return said.lines
 
     return tell

@@ -93,7 +93,7 @@ def test_what_holds_no_stack_may_not_have_been_meant(monkeypatch, capsys):
 )
 def test_a_pipe_that_is_silent_does_not_block(content, ended, given, said, monkeypatch):
     """CI, cron and ssh hand down pipes that nobody writes to."""
-    monkeypatch.setattr(standard_input, "_PATIENCE", 10)
+    monkeypatch.setattr(standard_input, "_FIRST_BYTE_MILLISECONDS", 10)
     progress = Said()
     with pipe(content, monkeypatch, ended):
         assert standard_input.is_given("diagnose", progress) is given
@@ -176,7 +176,7 @@ def test_of_a_pipe_without_an_end_the_ends_are_judged(bound, value, why, tmp_pat
 
 
 def test_how_far_a_slow_pipe_is_read_is_told(monkeypatch):
-    monkeypatch.setattr(reading, "_SILENT", 0.0)
+    monkeypatch.setattr(reading, "_SILENT_SECONDS", 0.0)
     progress = Said()
     with pipe(STACK, monkeypatch):
         assert reading.read("-", progress).data == STACK

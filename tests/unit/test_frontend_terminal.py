@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdbext
-from gdbext.cli.terminal import Progress, style_for, wipe, write_lines
+from gdbext.cli.terminal import Progress, erase_line, style_for, write_lines
 
 ROOT = Path(gdbext.__file__).parents[1]
 STACK = "Thread 1 (LWP 7):\n#0  0x1 in poll () from /lib/libc.so.6\n#1  0x2 in serve () from /opt/engine\n"
@@ -119,7 +119,7 @@ def test_steps_take_one_line_and_leave_none(terminal):
     progress.say("done in 0.1 s")
     progress.note("snapshot written to a.json")
     progress.say("the end")
-    wipe()
+    erase_line()
     assert terminal.shown() == ["the table", "the answer", "gdbext: snapshot written to a.json", ""]
 
 
@@ -128,7 +128,7 @@ def test_a_step_never_takes_a_second_line(terminal):
     progress.say("rank 0: \x1b[2J\n\r" + "日本x" * 100)
     (line,) = terminal.shown()
     assert len(line) == 59 and line.isascii() and line.isprintable()
-    wipe()
+    erase_line()
 
 
 def test_a_warning_stays_also_where_nobody_wants_progress(terminal):

@@ -160,7 +160,7 @@ class _WritesWhenTold:
 def test_a_pipe_without_a_writer_says_what_it_waits_for(tmp_path, monkeypatch):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    monkeypatch.setattr(reading, "_SILENT", 0.0)
+    monkeypatch.setattr(reading, "_SILENT_SECONDS", 0.0)
     progress = _WritesWhenTold(path)
     release = threading.Timer(20, path.write_bytes, (MIXED,))  # if nobody says anything the test must end as well
     release.daemon = True

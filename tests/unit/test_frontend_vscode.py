@@ -8,7 +8,7 @@ import pytest
 
 from gdbext.cli import vscode
 from gdbext.cli.command_line import parser
-from gdbext.cli.vscode import TASK, write, written
+from gdbext.cli.vscode import TASK, launch_document, write
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, RankProcess
@@ -18,7 +18,7 @@ THEIRS = {"name": "app", "type": "cppdbg"}
 
 
 def of_job(path):
-    return written(path, JOB, "/usr/bin/gdb", ProcFS())
+    return launch_document(path, JOB, "/usr/bin/gdb", ProcFS())
 
 
 def test_one_for_each_rank_and_all_together(tmp_path):

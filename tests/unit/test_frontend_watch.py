@@ -61,11 +61,11 @@ def test_what_others_are_told_is_scrubbed_as_bundles_are():
     loud = replace(
         diagnosis.verdict, summary="Rank 1 reads https://me:sesame@store/x with --token hf_0123456789abcdef."
     )
-    event = look_with_bundle.told(replace(diagnosis, verdict=loud), look_with_bundle.Asked(60.0, 20.0))
+    event = look_with_bundle.watch_event(replace(diagnosis, verdict=loud), look_with_bundle.Asked(60.0, 20.0))
     assert (event.kind, event.cause, event.standstill, event.culprits) == ("hang", "missing-rank", 60.0, (1,))
     assert event.text.startswith("no progress for 60 s. Rank 1 reads https://***@store") and event.steps
     assert "sesame" not in dumps(event) and "hf_0123" not in dumps(event)
-    last = look_with_bundle.told(diagnosis, look_with_bundle.Asked(None, 20.0))
+    last = look_with_bundle.watch_event(diagnosis, look_with_bundle.Asked(None, 20.0))
     assert last.text == diagnosis.verdict.summary and last.standstill is None
 
 
@@ -76,7 +76,7 @@ def test_places_of_sleeping_and_running_threads():
     assert place_of(kernel_threads.ThreadTimes(1, 0.0, "D", wchan="folio_wait")) == "folio_wait"
     awake = kernel_threads.ThreadTimes(1, 0.0, "S", wchan="hrtimer_nanosleep")
     assert place_of(awake) == "hrtimer_nanosleep"
-    assert place_of(awake, told=True) is None, "it woke up between two files of the kernel"
+    assert place_of(awake, with_stack_pointer=True) is None, "it woke up between two files of the kernel"
     assert pulse_of(os.getpid()).threads
     assert not pulse_of(4194304).threads
 

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from gdbext.collect.hosts import fan_out
-from gdbext.collect.hosts.fan_out import Plan, ask
+from gdbext.collect.hosts.fan_out import Plan, ask_hosts
 from gdbext.model.errors import GdbextError
 from tests.polling import wait_until
 
@@ -50,7 +50,7 @@ def asked(tmp_path, names, text=ANSWERS, **limits):
     words = ("{LOOK}", "one word")
     plan = Plan(via=f"{tmp_path}/%h", words=words, program=program(text), **limits)
     said = []
-    return ask(names, plan, said.append), said
+    return ask_hosts(names, plan, said.append), said
 
 
 def test_all_answer_at_one_agreed_time(hosts, tmp_path):
@@ -96,7 +96,7 @@ def test_only_a_host_with_the_same_python_gets_what_is_compiled_here(hosts, tmp_
         program=program(text.format("source")),
         compiled=program(text.format("compiled")),
     )
-    same, different = ask(names, plan, print)
+    same, different = ask_hosts(names, plan, print)
     assert (same.look, different.look) == (b"compiled", b"source"), (same.problem, different.problem)
 
 
@@ -119,16 +119,16 @@ except KeyboardInterrupt:
 def test_a_look_that_takes_too_long_is_interrupted(hosts, tmp_path):
     names = hosts(a='exec "$@"')
     plan = Plan(via=f"{tmp_path}/%h", words=("x", str(tmp_path)), program=program(INTERRUPTED), deadline=10.0)
-    (answer,) = ask(names, plan, print)
+    (answer,) = ask_hosts(names, plan, print)
     assert answer.problem == "no answer within 10 s there" and list(tmp_path.glob("ended.*"))
 
 
 CALLER = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins without
-from gdbext.collect.hosts.fan_out import Plan, ask
+from gdbext.collect.hosts.fan_out import Plan, ask_hosts
 folder, *names = sys.argv[1:]
-ask(names, Plan(via=folder + "/%h", words=("x", folder), program=open(folder + "/program", "rb").read()), print)
+ask_hosts(names, Plan(via=folder + "/%h", words=("x", folder), program=open(folder + "/program", "rb").read()), print)
 """
 
 

@@ -28,7 +28,7 @@ def sent(monkeypatch):
                 for name, what in zip(names, documents)
             ]
 
-        monkeypatch.setattr(fan_out, "ask", ask)
+        monkeypatch.setattr(fan_out, "ask_hosts", ask)
         monkeypatch.setattr(hosts, "of_this_installation", lambda: (b"", b""))
         return "h[{}]".format(",".join(str(number) for number in range(1, len(documents) + 1)))
 

@@ -9,7 +9,7 @@ from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.witness import Statement, Witness
 from gdbext.render.json.document import document
-from gdbext.snapshot_builder.several_hosts import merged
+from gdbext.snapshot_builder.several_hosts import merge_hosts
 
 
 def rank(index, number, function, pid=7, **fields):
@@ -39,7 +39,7 @@ def test_ranks_of_all_hosts_are_one_series():
         "a": look(rank(0, 0, "ncclAllReduce"), rank(1, 1, "ncclAllReduce", 8), witnesses=(witness,), absent=(2, 3)),
         "b": look(rank(0, 2, "ncclAllReduce"), witnesses=(witness,), problems=("its clock runs",)),
     }
-    one = merged(TWO, looks)
+    one = merge_hosts(TWO, looks)
     assert [(process.index, process.rank, process.host) for process in one.processes] == [
         (0, 0, "a"),
         (1, 1, "a"),
@@ -54,7 +54,7 @@ def test_ranks_of_all_hosts_are_one_series():
 
 def test_a_host_that_was_not_read_lowers_what_was_read_and_no_rank_of_it_is_absent():
     hosts = (TWO[0], HostLook(name="b", read=False, reason="no shell answered"))
-    one = merged(hosts, {"a": look(rank(0, 0, "ncclAllReduce"), rank(1, 1, "ncclAllReduce", 8))})
+    one = merge_hosts(hosts, {"a": look(rank(0, 0, "ncclAllReduce"), rank(1, 1, "ncclAllReduce", 8))})
     assert one.read == "part" and one.absent == ()
     assert one.problems == ("b was not read: no shell answered",)
     assert [(process.rank, process.state) for process in one.processes[2:]] == [
@@ -76,11 +76,11 @@ def test_pids_of_two_hosts_are_two_processes():
         "a": look(rank(0, 0, "read", 7, peers=(peer,))),
         "b": look(rank(0, 3, "ncclAllReduce", 8)),
     }
-    chain = judge(merged(TWO, looks)).verdict.chain
+    chain = judge(merge_hosts(TWO, looks)).verdict.chain
     labels = " ".join(edge.target.label for edge in chain)
     assert "rank 3" not in labels, labels
 
 
 def test_all_that_is_left_when_no_rank_of_a_host_could_be_read():
     lost = rank(0, 2, "poll", state=ReadState.LOST, problems=("ended",))
-    assert merged(TWO, {"a": look(rank(0, 0, "poll")), "b": look(lost)}).read == "part"
+    assert merge_hosts(TWO, {"a": look(rank(0, 0, "poll")), "b": look(lost)}).read == "part"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.log_lines import LOG_RULES
-from gdbext.model.text.patterns import beginnings, regex
+from gdbext.model.text.patterns import literal_prefixes, regex
 
 KNOWN = sorted(
     {rule.function for rule in RULES}
@@ -43,14 +43,14 @@ KNOWN = sorted(
     ],
 )
 def test_beginnings(text, expected):
-    assert beginnings(text) == expected
+    assert literal_prefixes(text) == expected
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_match_without_a_beginning(data):
     text = data.draw(st.sampled_from(KNOWN))
-    starts = beginnings(text)
+    starts = literal_prefixes(text)
     example = data.draw(st.from_regex(text)) if starts else ""
     found = re.match(text, example)
     if found and starts:
@@ -68,7 +68,7 @@ def _grow(inner):
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.recursive(st.sampled_from("ab_:"), _grow), st.text("ab_:", max_size=6))
 def test_made_up_expressions(text, string):
-    starts = beginnings(text)
+    starts = literal_prefixes(text)
     found = re.match(text, string)
     assert not (found and starts) or string.startswith(starts)
     assert bool(regex(text).match(string)) == bool(found)

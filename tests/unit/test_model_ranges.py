@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gdbext.model.text.ranges import folded, spans
+from gdbext.model.text.ranges import ranges_text, spans
 
 
 @given(some.sets(some.integers(0, 300)))
@@ -12,5 +12,5 @@ def test_spans_hold_every_number_once(numbers):
 
 
 def test_folded():
-    assert folded([7, 0, 1, 2, 2, 9]) == "0-2,7,9"
-    assert folded([]) == ""
+    assert ranges_text([7, 0, 1, 2, 2, 9]) == "0-2,7,9"
+    assert ranges_text([]) == ""

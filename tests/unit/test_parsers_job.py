@@ -135,7 +135,9 @@ def test_wrong_encoding_hurts_nothing():
 
 
 def test_of_huge_texts_head_and_tail_are_read():
-    whole = text_lines.cut("x", FRAMES.encode() + b"\n" + b"x" * 99 * 1000 + b"\n" + FRAMES.encode(), limit=2000)
+    whole = text_lines.head_and_tail(
+        "x", FRAMES.encode() + b"\n" + b"x" * 99 * 1000 + b"\n" + FRAMES.encode(), limit=2000
+    )
     assert len(whole.data) <= 2001 and whole.data.startswith(b"Thread 2") and whole.data.endswith(b".so\n")
     assert "were not read" in whole.problems[0]
 

@@ -6,10 +6,10 @@ import pytest
 from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.labels import WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES, WRITERS
-from gdbext.model.text.literals import needed
+from gdbext.model.text.literals import required_literals
 from gdbext.model.text.patterns import regex
 from gdbext.parsers import parse_files
-from gdbext.parsers.formats.logs import said, writer_of
+from gdbext.parsers.formats.logs import log_evidence, writer_of
 
 
 def answer(text):
@@ -18,7 +18,7 @@ def answer(text):
 
 @pytest.mark.parametrize("rule", LOG_RULES, ids=lambda rule: rule.id)
 def test_rows_can_be_looked_for_cheaply(rule):
-    assert needed(rule.pattern), "each alternative needs three plain characters in a row"
+    assert required_literals(rule.pattern), "each alternative needs three plain characters in a row"
     assert not rule.wait or rule.wait in WAIT_KINDS
     assert not rule.alone or rule.cause
 
@@ -36,7 +36,7 @@ def test_rows_can_be_looked_for_cheaply(rule):
     ],
 )
 def test_what_a_match_needs(pattern, literals):
-    assert needed(pattern) == literals
+    assert required_literals(pattern) == literals
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_the_thread_that_a_tool_says_died(text, id, kind):
 
 @pytest.mark.parametrize("line", ["step 12 loss 0.3", "INFO server started on port 8000", "loading weights 42 % done"])
 def test_ordinary_lines_are_no_evidence(line):
-    assert said(line) is None
+    assert log_evidence(line) is None
 
 
 def test_the_elastic_agents_table_of_failures():

@@ -5,7 +5,7 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
-from gdbext.parsers.source_line import called
+from gdbext.parsers.source_line import call_frame
 
 
 def threads(text):
@@ -139,7 +139,7 @@ def test_the_state_of_a_goroutine(state, kind):
     ],
 )
 def test_what_a_source_line_calls(line, name):
-    frame = called(line)
+    frame = call_frame(line)
     assert (frame.function if frame else None) == name
 
 

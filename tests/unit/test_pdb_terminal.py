@@ -189,7 +189,7 @@ def test_control_c_at_any_line_leaves_no_watcher_behind():
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            with prompt_terminal._noticing(here, interrupts), interrupts.welcome():
+            with prompt_terminal._interrupted_at_hangup(here, interrupts), interrupts.allowed():
                 pass
         finally:
             sys.settrace(before)
@@ -206,7 +206,7 @@ def test_control_c_at_any_line_leaves_no_watcher_behind():
             if not more:
                 break
             if not heard:
-                with pytest.raises(KeyboardInterrupt), interrupts.welcome():
+                with pytest.raises(KeyboardInterrupt), interrupts.allowed():
                     pass
         assert line > 20
     finally:
@@ -222,7 +222,9 @@ def test_control_c_that_another_thread_gets_is_heard_by_the_one_that_reads():
     other.start()
     ours, theirs = os.pipe()
     try:
-        with pytest.raises(KeyboardInterrupt), prompt_terminal._noticing(here, interrupts), interrupts.welcome():
+        with pytest.raises(KeyboardInterrupt), prompt_terminal._interrupted_at_hangup(
+            here, interrupts
+        ), interrupts.allowed():
             signal.pthread_kill(other.ident, signal.SIGINT)
             os.read(ours, 1)  # for ever, but for the watcher
         assert threading.active_count() == threads + 1

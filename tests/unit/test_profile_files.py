@@ -5,25 +5,25 @@ import os
 
 import pytest
 
-from gdbext.cli.profiler.profile_files import Folder, Whose, missing, whose
+from gdbext.cli.profiler.profile_files import Folder, TraceOwner, count_missing_traces, parse_trace_name
 from gdbext.model.profiling import WrittenTrace
 
 NAMES = {
-    "1700000000.25-TP-3.trace.json.gz": Whose("TP 3"),
-    "mine-1700000000.25-TP-1-DP-0-PP-2-EP-1-DECODE.trace.json.gz": Whose("DP 0, EP 1, PP 2, TP 1", "DECODE"),
-    "1700000000-TP-0-prefill.trace.json.gz": Whose("TP 0", "prefill"),
-    "dp0_pp0_tp1_dcp0_ep0_rank1.1795382846003072828.pt.trace.json.gz": Whose("rank 1"),
-    "mine_dp1_pp0_tp0_rank4.1795382846003072828.pt.trace.json": Whose("rank 4"),
-    "8a7f-rank-2.1795382846003.pt.trace.json.gz": Whose("rank 2"),
-    "node7_4711.1795382846003072828.pt.trace.json.gz": Whose("pid 4711"),
-    "node7_4711.async_llm.1795382846004021313.pt.trace.json.gz": Whose(
+    "1700000000.25-TP-3.trace.json.gz": TraceOwner("TP 3"),
+    "mine-1700000000.25-TP-1-DP-0-PP-2-EP-1-DECODE.trace.json.gz": TraceOwner("DP 0, EP 1, PP 2, TP 1", "DECODE"),
+    "1700000000-TP-0-prefill.trace.json.gz": TraceOwner("TP 0", "prefill"),
+    "dp0_pp0_tp1_dcp0_ep0_rank1.1795382846003072828.pt.trace.json.gz": TraceOwner("rank 1"),
+    "mine_dp1_pp0_tp0_rank4.1795382846003072828.pt.trace.json": TraceOwner("rank 4"),
+    "8a7f-rank-2.1795382846003.pt.trace.json.gz": TraceOwner("rank 2"),
+    "node7_4711.1795382846003072828.pt.trace.json.gz": TraceOwner("pid 4711"),
+    "node7_4711.async_llm.1795382846004021313.pt.trace.json.gz": TraceOwner(
         "node7_4711.async_llm.1795382846004021313.pt.trace.json.gz", is_rank=False
     ),
-    "trtllm-trace-1795382846-0a1b2c3d-rank-5.json": Whose("rank 5"),
-    "trace-rank-0.json": Whose("rank 0"),
-    "node7_4711_20261122102345_ascend_pt": Whose("pid 4711", is_folder=True),
-    "node7_4711_20261122102345_ascend_ms": Whose("pid 4711", is_folder=True),
-    "dp0_pp0_tp5_dcp0_ep0_rank5_123_20261002_ascend_pt": Whose("rank 5", is_folder=True),
+    "trtllm-trace-1795382846-0a1b2c3d-rank-5.json": TraceOwner("rank 5"),
+    "trace-rank-0.json": TraceOwner("rank 0"),
+    "node7_4711_20261122102345_ascend_pt": TraceOwner("pid 4711", is_folder=True),
+    "node7_4711_20261122102345_ascend_ms": TraceOwner("pid 4711", is_folder=True),
+    "dp0_pp0_tp5_dcp0_ep0_rank5_123_20261002_ascend_pt": TraceOwner("rank 5", is_folder=True),
     "merged-1700000000.25.trace.json.gz": None,
     "profiler_out_0.txt": None,
     "data_dump.json": None,
@@ -33,7 +33,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES)
 def test_names(name, expected):
-    assert whose(name) == expected
+    assert parse_trace_name(name) == expected
 
 
 TRACE = b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1}]}\n'
@@ -129,4 +129,4 @@ def trace(number, stage="", state="whole", is_rank=True):
     ],
 )
 def test_how_many_are_missing(files, ranks, stages, left):
-    assert missing(files, ranks, stages) == left
+    assert count_missing_traces(files, ranks, stages) == left

@@ -69,7 +69,7 @@ def test_they_wait_through_the_store_of_mindspore(mindspore):
     made, values = mindspore
     store = made("10.0.0.1", 1234)
     near, far = ranks()
-    assert near.through() == "the TCPStore of mindspore"
+    assert near.transport() == "the TCPStore of mindspore"
     far.opens(PLACE)
     thread, said = waits(near)
     signs(values, 3)  # as long as others wait

@@ -26,7 +26,7 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.waits import Edge, Node
-from gdbext.render import Style, packed, render
+from gdbext.render import Style, binary_document, render
 from gdbext.render.formats import looks as looks_of
 from gdbext.render.formats import slack, ticket
 from gdbext.render.formats.looks import timeline
@@ -219,7 +219,7 @@ TIMED_LOOKS = [(name, payload) for name in TIMED for payload in PAYLOADS]
 def perfetto(diagnosis):
     """Tracks by their number: name and parent; and (track, name, start, end) of all slices, as Perfetto reads them."""
     trace = perfetto_trace_pb2.Trace()
-    trace.ParseFromString(packed(Formatted("perfetto", diagnosis)))
+    trace.ParseFromString(binary_document(Formatted("perfetto", diagnosis)))
     tracks, names, open_ones, slices = {}, {}, {}, []
     for packet in trace.packet:
         names.update({one.iid: one.name for one in packet.interned_data.event_names})
@@ -441,4 +441,4 @@ def test_a_name_of_ten_million_letters_is_cut():
         "1" * 10_000_000, (Frame("f" * 10_000_000, file="x" * 10_000_000, line=3),), name="n" * 10_000_000
     )
     found = dataclasses.replace(healthy(1), snapshot=JobSnapshot((RankSnapshot(0, (thread,)),)), processes=())
-    assert len(packed(Formatted("perfetto", found))) < 20_000 and len(written("firefox", found)[0]) < 20_000
+    assert len(binary_document(Formatted("perfetto", found))) < 20_000 and len(written("firefox", found)[0]) < 20_000

@@ -18,7 +18,7 @@ from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render import Style, dumps
-from gdbext.render.json.json_text import Lines, json_text, visible
+from gdbext.render.json.json_text import Lines, escape_live_characters, json_text
 from gdbext.render.safe_text import clean, is_live
 from tests.fuzz.making import Maker
 
@@ -65,18 +65,21 @@ def assert_tame(text, kept=""):
 def test_each_of_them_is_live(kind):
     for character in LIVE[kind]:
         assert is_live(character), f"U+{ord(character):04X}"
-        assert visible(f"a{character}b") == f"a{visible(character)}b"
-        assert visible(character).isprintable() and visible(character).isascii()
+        assert escape_live_characters(f"a{character}b") == f"a{escape_live_characters(character)}b"
+        assert escape_live_characters(character).isprintable() and escape_live_characters(character).isascii()
         assert not any(map(is_live, clean(f"a{character}b", Style())))
 
 
 def test_what_people_write_stays():
-    assert visible(HARMLESS) == HARMLESS
+    assert escape_live_characters(HARMLESS) == HARMLESS
     assert json.loads(json_text({HARMLESS: [HARMLESS]})) == {HARMLESS: [HARMLESS]}
 
 
 def test_words_for_them():
-    assert visible("\x1b[2J\n\t\x9b\u202e\udcff\U000e0041") == "\\u001b[2J\\n\\t\\u009b\\u202e\\udcff\\U000e0041"
+    assert (
+        escape_live_characters("\x1b[2J\n\t\x9b\u202e\udcff\U000e0041")
+        == "\\u001b[2J\\n\\t\\u009b\\u202e\\udcff\\U000e0041"
+    )
 
 
 def test_lines_stay_where_somebody_laid_them_out():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from gdbext.capture.symbols.module_offsets import Named, named
+from gdbext.capture.symbols.module_offsets import Named, name_offsets
 from gdbext.cli.main import main
 from gdbext.collect.report_modules import has_offsets, with_names
 from gdbext.model.gpu_errors import GpuError
@@ -60,7 +60,7 @@ def build(tmp_path_factory):
 )
 def test_the_line_of_a_return_address(build, options):
     path, start = build(f"one{len(options)}{options[1]}.so", *options)
-    found = named(str(path), [start + 1, start + 12])
+    found = name_offsets(str(path), [start + 1, start + 12])
     assert {one.symbol for one in found.values()} == {LAUNCH}
     assert found[start + 1].line == 2
     assert found[start + 12].line in (2, 3)
@@ -69,15 +69,15 @@ def test_the_line_of_a_return_address(build, options):
 
 def test_without_lines_there_are_names(build):
     path, start = build("stripped.so", "-shared", "-fPIC", "-s")
-    assert named(str(path), [start + 8, 3]) == {start + 8: Named(LAUNCH), 3: Named()}
+    assert name_offsets(str(path), [start + 8, 3]) == {start + 8: Named(LAUNCH), 3: Named()}
 
 
 def test_what_is_no_such_file(tmp_path):
     (tmp_path / "text").write_text("no library")
     with pytest.raises(ValueError, match="ELF"):
-        named(str(tmp_path / "text"), [16])
+        name_offsets(str(tmp_path / "text"), [16])
     with pytest.raises(OSError, match="No such file"):
-        named(str(tmp_path / "gone"), [16])
+        name_offsets(str(tmp_path / "gone"), [16])
 
 
 def job(*frames):

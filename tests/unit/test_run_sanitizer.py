@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli.sanitizer import installed_tool, sanitize
-from gdbext.cli.sanitizer.installed_tool import SanitizerTool, installed, unfit
+from gdbext.cli.sanitizer.installed_tool import SanitizerTool, installed, tool_problems
 from gdbext.cli.sanitizer.rank_commands import log_of, options_of, placed
 from gdbext.knowledge.launch import sanitizer_options as rows
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
@@ -226,12 +226,12 @@ def test_libraries_in_another_folder_are_told(tmp_path):
 def test_a_driver_that_is_too_old_is_said(monkeypatch, release, driver, fits):
     said = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {driver}  Tue"
     monkeypatch.setattr(installed_tool, "of_this_host", lambda: {"NVIDIA driver": said})
-    problems = unfit(NEW._replace(release=release), {})
+    problems = tool_problems(NEW._replace(release=release), {})
     assert any("the driver is" in one for one in problems) != fits
 
 
 def test_other_tools_in_the_environment_are_said():
-    said = unfit(NEW, {"CUDA_INJECTION64_PATH": "/x.so", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1"})
+    said = tool_problems(NEW, {"CUDA_INJECTION64_PATH": "/x.so", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1"})
     assert any(one.startswith("CUDA_INJECTION64_PATH is set: another tool") for one in said)
     assert any("switches GPU core dumps off" in one for one in said)
 
@@ -254,13 +254,13 @@ def test_the_engine_is_started_without_what_does_not_go_with_it(tmp_path):
     (tmp_path / "libcuda.so.1").touch()
     environ = {"LD_LIBRARY_PATH": str(tmp_path)}
     asked = options(dry_run=True, dir=str(tmp_path / "d"))
-    start = sanitize.prepared(asked, ["vllm", "serve", "m", "-tp", "8"], NEW, environ)
+    start = sanitize.prepare_run(asked, ["vllm", "serve", "m", "-tp", "8"], NEW, environ)
     assert start.words[0] == NEW.path
     assert start.words[-6:] == ["vllm", "serve", "m", "-tp", "8", "--enforce-eager"]
     assert start.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert any("reports do not say which rank" in one for one in start.said)
     assert not (tmp_path / "d").exists()
-    sglang = sanitize.prepared(asked, ["python", "-m", "sglang.launch_server", "--tp", "2"], NEW, environ)
+    sglang = sanitize.prepare_run(asked, ["python", "-m", "sglang.launch_server", "--tp", "2"], NEW, environ)
     assert sglang.words[-3:] == ["--disable-cuda-graph", "--watchdog-timeout", "86400"]
 
 
@@ -269,15 +269,15 @@ def test_without_a_driver_the_program_is_not_sent_into_a_crash(tmp_path, monkeyp
     with pytest.raises(
         GdbextError, match=r"no libcuda\.so\.1 on this host: under the sanitizer the program would crash"
     ):
-        sanitize.prepared(options(dir=str(tmp_path / "d")), ["./server"], NEW, {})
-    assert sanitize.prepared(options(dir=str(tmp_path / "d")), ["srun", "./server"], NEW, {}).words[0] == "srun"
+        sanitize.prepare_run(options(dir=str(tmp_path / "d")), ["./server"], NEW, {})
+    assert sanitize.prepare_run(options(dir=str(tmp_path / "d")), ["srun", "./server"], NEW, {}).words[0] == "srun"
 
 
 def test_a_program_that_is_not_there_is_said_before_the_sanitizer_starts(tmp_path):
     (tmp_path / "libcuda.so.1").touch()
     environ = {"LD_LIBRARY_PATH": str(tmp_path), "PATH": str(tmp_path)}
     with pytest.raises(NothingFound, match=r"cannot run serve: no such program here"):
-        sanitize.prepared(options(dir=str(tmp_path / "d")), ["serve"], NEW, environ)
+        sanitize.prepare_run(options(dir=str(tmp_path / "d")), ["serve"], NEW, environ)
     assert not (tmp_path / "d").exists()
 
 
@@ -290,7 +290,7 @@ def test_reports_of_another_run_are_not_mixed_in(tmp_path):
     (tmp_path / "libcuda.so.1").touch()
     (tmp_path / "san.7.log").touch()
     with pytest.raises(UsageError, match="has reports of another run; choose another folder with --dir"):
-        sanitize.prepared(options(dir=str(tmp_path)), ["srun", "-n2", "./server"], NEW, {})
+        sanitize.prepare_run(options(dir=str(tmp_path)), ["srun", "-n2", "./server"], NEW, {})
 
 
 @pytest.fixture(autouse=True)

@@ -97,7 +97,7 @@ def test_no_link_leads_out_of_a_root(tmp_path, way):
 def test_the_root_of_a_process_is_one(tmp_path, way):
     own = f"/proc/{os.getpid()}/root"
     (tmp_path / "file").write_text("text")
-    assert files.beginning(f"{own}{tmp_path}/../{tmp_path.name}/file", 99) == b"text"
+    assert files.read_beginning(f"{own}{tmp_path}/../{tmp_path.name}/file", 99) == b"text"
 
 
 def test_links_of_the_kernel_are_followed_only_where_we_name_them(tmp_path):
@@ -170,7 +170,7 @@ def silent(tmp_path):
 def timed(path):
     begun = time.monotonic()
     try:
-        return files.beginning(str(path), 4), time.monotonic() - begun
+        return files.read_beginning(str(path), 4), time.monotonic() - begun
     except OSError as error:
         return error, time.monotonic() - begun
 

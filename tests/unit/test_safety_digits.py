@@ -14,7 +14,7 @@ from gdbext.commands.chosen_ranks import parse_ranks
 from gdbext.discovery.proc.devices import _device
 from gdbext.discovery.ranks.rank_variables import number as count_of
 from gdbext.model.errors import UsageError
-from gdbext.model.text.digits import is_whole, whole
+from gdbext.model.text.digits import integer_or_none, is_whole
 from gdbext.rankpdb.identity import rank_of
 from tests.unit.test_parsers_fuzz import answer, texts
 
@@ -46,7 +46,7 @@ def test_who_asks_for_digits_reads_no_text_of_others():
 
 @pytest.mark.parametrize("text", ODD)
 def test_what_is_no_number_of_a_program(text):
-    assert whole(text) is None and not is_whole(text)
+    assert integer_or_none(text) is None and not is_whole(text)
     assert count_of(text) is None and rank_of({"RANK": text}) is None
     assert split_inputs([text]) == ([], [text])
     assert _device("cuda", 0, text, []) in (f"cuda:0 ({text[:12]})", None if text else "cuda:0")
@@ -63,7 +63,7 @@ def test_what_is_no_number_of_a_program(text):
 
 
 def test_numbers_are_numbers():
-    assert whole("007") == 7 and whole("9" * 19) == 10**19 - 1 and whole(None) is None
+    assert integer_or_none("007") == 7 and integer_or_none("9" * 19) == 10**19 - 1 and integer_or_none(None) is None
     assert parse_ranks("0-3,7") == (0, 1, 2, 3, 7) and parse_place("a:b.py:3") == ("a:b.py", 3)
     assert split_inputs(["12", "x.txt"]) == ([12], ["x.txt"])
 

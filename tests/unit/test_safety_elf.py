@@ -123,7 +123,7 @@ def test_sections_that_lie_over_each_other(tmp_path):
 @pytest.mark.parametrize("size", [0, 10 << 20])
 def test_symbols_that_cover_everything_and_names_of_ten_megabytes(tmp_path, monkeypatch, size):
     """All of them reach over all addresses, or start at one; their names are one long word."""
-    monkeypatch.setattr(excerpt, "WORTH_IT", 1)
+    monkeypatch.setattr(excerpt, "LEAST_SYMBOL_BYTES", 1)
     monkeypatch.setattr(excerpt, "UnwindTable", lambda *_: Nothing())
     count = 200_000
     strings = b"\0" + b"n" * size + b"\0"
@@ -209,7 +209,7 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
 from gdbext.capture.elf import excerpt
 from gdbext.safe_open.kept_open_files import Shelf
-excerpt.WORTH_IT = 1
+excerpt.LEAST_SYMBOL_BYTES = 1
 found = excerpt.look(Shelf().open(sys.argv[1]), list(range(0x1000, 0x9000, 4)))
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print("done", int(peak.split()[1]) >> 10)
@@ -303,7 +303,7 @@ def test_what_gdb_would_unpack_counts_as_it_will_be(tmp_path, name, flags, data)
         data = data[:12] + index + struct.pack("<II2s2s", 0, len(index) // 4 - 1, b"\0\4", b"YZ")
     path = written(tmp_path, elf([*UNWOUND, (name, PROGBITS, flags, 0, data, 0)]))
     found = quickly(excerpt.look, opened(path), [0x1004])
-    assert found.weight >= HUGE and found.parts is not None, "gdb gets an excerpt of such a file"
+    assert found.symbol_bytes >= HUGE and found.parts is not None, "gdb gets an excerpt of such a file"
     assert found.parts.debug >= HUGE, "and the answer says why frames have no lines"
 
 
@@ -313,7 +313,7 @@ def test_symbols_that_are_packed_as_they_should_be(tmp_path):
     sections = [*UNWOUND, more, (b".zdebug_x", PROGBITS, 0, 0, b"as it is", 0)]
     file = opened(written(tmp_path, elf(sections)))
     found = excerpt.look(file, [0x1004])
-    assert found.weight == (1 << 20) + len(b"as it is") and found.parts is None, "gdb gets the file"
+    assert found.symbol_bytes == (1 << 20) + len(b"as it is") and found.parts is None, "gdb gets the file"
     assert excerpt.look(file, [0x1004], limit=1 << 20).parts.exported, "only exported functions have a name then"
 
 

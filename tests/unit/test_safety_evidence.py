@@ -10,7 +10,7 @@ import time
 import pytest
 
 from gdbext.model import plain_pickle
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.witnesses import bounded_json, flight_recorder, ras_json, ras_text
 from gdbext.witnesses.question import Asked, Question
 
@@ -69,7 +69,7 @@ def test_a_real_size_is_no_trap():
     rows = [{**counted(AllReduce=5, AllGather=7), "rank": number, "pid": number} for number in range(1024)]
     text = json.dumps({"communicators": [{"hash": f"{at}", "size": 1024, "ranks": rows} for at in range(10)]})
     about, said = ras_json.statements(text, {})
-    assert about.endswith("10 communicators") and said[0].text.startswith(f"ranks {folded(range(1024))} of")
+    assert about.endswith("10 communicators") and said[0].text.startswith(f"ranks {ranges_text(range(1024))} of")
 
 
 def test_a_text_of_the_right_form_says_no_more_than_lines():

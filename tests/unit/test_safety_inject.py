@@ -43,7 +43,7 @@ def rank(tmp_path):
 @root
 def test_the_program_of_another_user_runs_with_that_user_s_rights(rank):
     """It is asked to hand the text over, and does what its owner wants: not as root, nor on root's terminal."""
-    said = remote_exec.hand(rank.pid, "text")
+    said = remote_exec.send_script(rank.pid, "text")
     user, effective, leads_its_session, file = said.split()
     assert (user, effective, leads_its_session) == (str(NOBODY), str(NOBODY), "1")
     assert file.startswith("/tmp/gdbext-")
@@ -61,7 +61,7 @@ def test_the_file_is_made_with_that_user_s_rights(rank, monkeypatch):
         seen.append((file.stat().st_uid, file.stat().st_mode & 0o777, file.read_text()))
 
     monkeypatch.setattr(remote_exec, "_call", call)
-    assert remote_exec.hand(rank.pid, "text") is None
+    assert remote_exec.send_script(rank.pid, "text") is None
     assert seen == [(NOBODY, 0o600, "text")]
     remote_exec.clear(rank.pid)
     assert not any(rank.tmp.iterdir())
@@ -75,7 +75,10 @@ def test_a_link_where_its_tmp_should_be_leads_into_no_folder_of_root(rank, tmp_p
     closed.mkdir(mode=0o700)
     rank.tmp.rmdir()
     rank.tmp.symlink_to(closed)
-    assert remote_exec.hand(rank.pid, "text") == "cannot create a file in its /tmp: Too many levels of symbolic links"
+    assert (
+        remote_exec.send_script(rank.pid, "text")
+        == "cannot create a file in its /tmp: Too many levels of symbolic links"
+    )
     assert not any(closed.iterdir())
 
 
@@ -94,7 +97,7 @@ def test_a_file_that_is_swapped_for_a_link_costs_root_nothing(rank, tmp_path, mo
         return "no"
 
     monkeypatch.setattr(remote_exec, "_call", swap)
-    remote_exec.hand(rank.pid, "text")
+    remote_exec.send_script(rank.pid, "text")
     assert (secret.stat().st_uid, secret.read_text()) == (0, "of root")
 
 
@@ -139,7 +142,7 @@ def test_only_the_rank_itself_is_heard(listener):
 def test_a_pid_that_became_another_process_is_not_asked(listener, monkeypatch):
     handed = []
     monkeypatch.setattr(inject, "interpreter_of", lambda pid: SimpleNamespace(version=(3, 14)))
-    monkeypatch.setattr(remote_exec, "hand", lambda pid, text: handed.append(pid))
+    monkeypatch.setattr(remote_exec, "send_script", lambda pid, text: handed.append(pid))
     quiet = SimpleNamespace(say=lambda text: None)
     with subprocess.Popen(["sleep", "1000"]) as process:
         wait_until(lambda: os.path.exists(f"/proc/{process.pid}/stat"))

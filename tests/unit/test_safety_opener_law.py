@@ -21,7 +21,7 @@ EXCEPTIONS = {
         capture/without_stop/counters.py:take capture/proc_texts.py:read_text capture/memory/maps.py:read_maps_text
         capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
         capture/stop/copy_of_process.py:_Held.prepare capture/stop/copy_of_process.py:read_proc
-        capture/locks_in_memory/lock_context.py:exists_beside capture/stop/breakpoint_guard.py:opened
+        capture/locks_in_memory/lock_context.py:exists_beside capture/stop/breakpoint_guard.py:open_memories
         capture/proc_texts.py:threads_of capture/stop/no_interruption.py:_own_threads
         inside_gdb/stacks/read_copies.py:_end_with inside_gdb/stacks/held_ranks.py:_HeldReading.alive
         discovery/locks_pipes_sockets/open_files.py:each_descriptor discovery/locks_pipes_sockets/peers.py:_wakes_itself
@@ -47,11 +47,11 @@ EXCEPTIONS = {
         collect/gdb_runs/batch_runs.py:_record
     """,
     "a descriptor that is open": """
-        cli/gpu_cores/armed_ranks.py:Outlet.cores cli/gpu_cores/armed_ranks.py:Outlet.is_whole
-        cli/gpu_cores/armed_ranks.py:Outlet.pipe cli/gpu_cores/armed_ranks.py:_status
+        cli/gpu_cores/armed_ranks.py:DumpPipe.cores cli/gpu_cores/armed_ranks.py:DumpPipe.is_whole
+        cli/gpu_cores/armed_ranks.py:DumpPipe.pipe cli/gpu_cores/armed_ranks.py:_status
         cli/gpu_cores/trigger.py:Dump._open inside_gdb/stacks/read_copies.py:_read_early
-        witnesses/shared_memory.py:_about witnesses/shared_memory.py:_nccl_files
-        inside_gdb/failed_checks/report.py:_placed cli/pdb/remote_exec.py:hand
+        witnesses/shared_memory.py:_mount_statements witnesses/shared_memory.py:_nccl_files
+        inside_gdb/failed_checks/report.py:_placed cli/pdb/remote_exec.py:send_script
     """,
     "named by the user": """
         cli/gpu_cores/arm.py:_room analysis/tensors/tensor_files.py:SavedTensor.__init__
@@ -77,8 +77,8 @@ EXCEPTIONS = {
         traces/ascend/ascend_files.py:_rows traces/ascend/ascend_files.py:exchanges
         traces/ascend/ascend_rank.py:_there traces/ascend/ascend_rank.py:rank_of
         traces/ascend/ascend_totals.py:read traces/traces_of_job.py:_read traces/trace_files.py:_ascend_rank
-        traces/trace_files.py:_in_folder traces/trace_files.py:found traces/traces_of_job.py:_one_run
-        traces/traces_of_job.py:size_of traces/merged_trace.py:_beside traces/merged_trace.py:_part
+        traces/trace_files.py:_in_folder traces/trace_files.py:find_trace_files traces/traces_of_job.py:_one_run
+        traces/traces_of_job.py:size_of traces/merged_trace.py:_draft_path traces/merged_trace.py:_part
         traces/merged_trace.py:_write traces/perfetto.py:_slices traces/rank_trace.py:read_rank
         traces/summary.py:_span traces/summary.py:read_totals collect/hosts/host_names.py:hosts_of
     """,
@@ -87,7 +87,7 @@ EXCEPTIONS = {
         collect/hosts/on_host.py:send collect/hosts/one_file.py:files_below
         collect/hosts/one_file.py:_compiled collect/hosts/one_file.py:of_this_installation
         collect/hosts/one_file_main.py:_forget_old
-        collect/hosts/one_file_main.py:_holds collect/hosts/one_file_main.py:unpacked
+        collect/hosts/one_file_main.py:_holds collect/hosts/one_file_main.py:unpack_archive
         collect/hosts/fan_out.py:start_text cli/sanitizer/installed_tool.py:_is_script
         cli/sanitizer/installed_tool.py:_libraries cli/sanitizer/rank_commands.py:_python
         discovery/proc/programs.py:_runs discovery/proc/programs.py:_steps discovery/proc/programs.py:_trusted

@@ -30,7 +30,7 @@ class Heard:
         began = time.monotonic()
         self.alerts.tell(event, JobRule(**rule), seconds)
         took = time.monotonic() - began
-        wait_until(lambda: self.alerts.look_after() or self.reports, "the alert has ended")
+        wait_until(lambda: self.alerts.end_finished() or self.reports, "the alert has ended")
         return took, self.reports.pop()
 
 
@@ -72,7 +72,7 @@ def test_a_command_that_hangs_or_floods_is_ended_with_all_it_started(code, tmp_p
     heard = Heard()
     took, report = heard.tell(exec=("sh", "-c", script), seconds=3.0)
     assert report[2:] == ("late", "killed at its time limit") and took < 30
-    assert heard.alerts.next_end is None and heard.alerts.talking == []
+    assert heard.alerts.next_end is None and heard.alerts.descriptors == []
     wait_until(lambda: not os.path.exists(f"/proc/{pid.read_text().strip()}/exe"), "what it started has ended")
 
 
@@ -112,7 +112,7 @@ def test_one_that_does_not_end_at_once_is_no_zombie_for_ever(monkeypatch):
     monkeypatch.setattr(one.process, "wait", lambda seconds: one.process._wait(timeout=0.0))
     heard.alerts.end()
     assert heard.alerts._killed == [one.process] or one.process.returncode == -9
-    wait_until(lambda: heard.alerts.look_after() or not heard.alerts._killed, "its end is noticed")
+    wait_until(lambda: heard.alerts.end_finished() or not heard.alerts._killed, "its end is noticed")
     assert one.process.returncode == -9
     one.process.stderr.close()
 

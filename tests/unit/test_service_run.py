@@ -19,7 +19,7 @@ from gdbext.cli.service.host_lock import HostLock
 from gdbext.cli.service.look_process import LookProcess
 from gdbext.cli.service.metrics import Metrics
 from gdbext.cli.service.service_settings import JobRule, Settings
-from gdbext.cli.watching.look_with_bundle import shrink
+from gdbext.cli.watching.look_with_bundle import limit_bundle_bytes
 from gdbext.model.errors import GdbextError
 from tests.polling import DEADLINE, wait_until
 
@@ -123,9 +123,9 @@ def test_numbers_are_read_by_the_librarys_own_parser():
     numbers.polled('a"b\\c\n', 8, 61.5)
     numbers.looked('a"b\\c\n', "missing-rank", 4.5)
     numbers.looked('a"b\\c\n', "missing-rank", 1.5)
-    numbers.went_wrong("look")
+    numbers.count_failure("look")
     numbers.alerted("webhook", "late")
-    numbers.keeps(7)
+    numbers.set_bundle_bytes(7)
     numbers.listen("127.0.0.1:0")
     port = numbers._server[0].server_port
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
@@ -216,10 +216,10 @@ def test_the_oldest_bundles_of_all_jobs_go_first_and_nothing_else(tmp_path):
     bundle(train, "20261121-130000-unknown", 8192)
     bundle(chat, "20261121-140000-unknown", 8192)
     bundle(chat, "mine", 8192)
-    assert shrink((chat, train, tmp_path / "none"), 1 << 30)[0] == 0
-    assert shrink((chat, train), 2 * 8192)[0] == 1
+    assert limit_bundle_bytes((chat, train, tmp_path / "none"), 1 << 30)[0] == 0
+    assert limit_bundle_bytes((chat, train), 2 * 8192)[0] == 1
     assert sorted(os.listdir(chat)) == ["20261121-140000-unknown", "mine"] and len(os.listdir(train)) == 1
-    gone, left = shrink((chat, train), 1)
+    gone, left = limit_bundle_bytes((chat, train), 1)
     assert gone == 1 and left >= 8192 and "20261121-140000-unknown" in os.listdir(chat), "the newest stays"
 
 

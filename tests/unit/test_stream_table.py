@@ -7,7 +7,7 @@ import pytest
 
 from gdbext.analysis.failures.error_codes import code
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
-from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, doubtful, grouped, with_kernels
+from gdbext.analysis.streams.stream_table import MOST_USES, Sighting, grouped, is_doubtful, with_kernels
 from gdbext.knowledge.vendor_calls.stream_calls import CALLS, call_row
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
@@ -66,14 +66,14 @@ def test_order_and_caps():
 
 
 def test_what_only_a_local_variable_holds_is_doubtful():
-    assert doubtful(KnownStream("user", 1, uses=(use(),)))
+    assert is_doubtful(KnownStream("user", 1, uses=(use(),)))
     for sure in (
         use(owner="Layer"),
         use(argument=True),
         use(waits="stream"),
         use(function=""),
     ):
-        assert not doubtful(KnownStream("user", 1, uses=(use(), sure)))
+        assert not is_doubtful(KnownStream("user", 1, uses=(use(), sure)))
 
 
 def test_kernels_go_to_the_streams_of_their_device():

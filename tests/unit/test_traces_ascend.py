@@ -10,7 +10,7 @@ from gdbext.traces.ascend import ascend_files as ascend
 from gdbext.traces.ascend.ascend_rank import rank_of, read_tables
 from gdbext.traces.diagnosis import diagnose
 from gdbext.traces.summary import summarise
-from gdbext.traces.trace_files import found
+from gdbext.traces.trace_files import find_trace_files
 from gdbext.traces.traces_of_job import read_job
 
 KERNEL_HEAD = (
@@ -53,7 +53,7 @@ def write_rank(folder, rank, late=0.0, gap=0.0, steps=30, exchanged=True):
 
 
 def judged(tmp_path):
-    return diagnose(read_job(found([str(tmp_path)]), True, lambda line: None, jobs=1))
+    return diagnose(read_job(find_trace_files([str(tmp_path)]), True, lambda line: None, jobs=1))
 
 
 def job(tmp_path, **late):
@@ -181,7 +181,7 @@ def test_shares_of_steps(tmp_path):
     path = tmp_path / "step_trace_time.csv"
     path.write_text(STEPS)
     table = ascend.Table()
-    found = ascend.shares(str(path), table)
+    found = ascend.read_step_shares(str(path), table)
     assert {step: (one.compute, one.exposed, one.hidden, one.idle) for step, one in found.items()} == {
         1: (0.6, 0.1, 0.05, 0.3),
         2: (0.5, 0.1, 0.0, 0.4),
@@ -209,7 +209,7 @@ def test_operators_over_ranks(tmp_path):
         write_rank(folder, rank)
         if rank < 2:
             (folder / "op_statistic.csv").write_text(OPERATORS.format(300 + 600 * rank))
-    answer = summarise(found([str(tmp_path)]), "category", 20, lambda line: None, jobs=1)
+    answer = summarise(find_trace_files([str(tmp_path)]), "category", 20, lambda line: None, jobs=1)
     assert [one.rank for one in answer.files] == [0, 1, 2]
     rows = {row.name: row for row in answer.rows}
     product = rows["MatMulV2"]
@@ -222,7 +222,7 @@ def test_operators_over_ranks(tmp_path):
 
 def test_kernels_by_stream(tmp_path):
     write_rank(folder_of(tmp_path, 0), 0)
-    answer = summarise(found([str(tmp_path)]), "stream", 20, lambda line: None, jobs=1)
+    answer = summarise(find_trace_files([str(tmp_path)]), "stream", 20, lambda line: None, jobs=1)
     assert {(row.name, row.sort) for row in answer.rows} == {("MatMulV2", "stream 7"), ("hcom_allReduce_", "stream 9")}
 
 
@@ -239,9 +239,9 @@ def test_the_commands(tmp_path, capsys):
 def test_a_timeline_is_read_rather_than_tables(tmp_path):
     folder = folder_of(tmp_path, 0)
     write_rank(folder, 0)
-    assert found([str(tmp_path)]) == [str(folder)]
+    assert find_trace_files([str(tmp_path)]) == [str(folder)]
     (folder / "trace_view.json").write_text("[]")
-    assert found([str(tmp_path)]) == [str(folder / "trace_view.json")]
+    assert find_trace_files([str(tmp_path)]) == [str(folder / "trace_view.json")]
 
 
 def test_the_rank_of_a_folder(tmp_path):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gdbext.traces.clocks import align, moved
+from gdbext.traces.clocks import align, to_common_clock
 from gdbext.traces.collective_times import meetings
-from gdbext.traces.matching import matched
+from gdbext.traces.matching import match_collectives
 from gdbext.traces.rank_trace import read_rank
 from gdbext.traces.traces_of_job import read_job
 from tests.traces.making import Plan, write
@@ -24,7 +24,7 @@ def test_known_offsets_and_drifts(tmp_path):
         assert clock.method == "collectives" and clock.aligned and clock.residual_us < 3
         for at in (0, span):  # what the clock of the rank showed at both ends, and what it is moved back to
             shown = first + at + offsets[rank] + drifts.get(rank, 0.0) * (at + 1000) / 1e6
-            assert moved(clock, shown) == pytest.approx(first + at, abs=8)
+            assert to_common_clock(clock, shown) == pytest.approx(first + at, abs=8)
     assert done.clocks[1].drift == pytest.approx(-100e-6, rel=0.1) and done.clocks[3].drift == 0
 
 
@@ -52,7 +52,7 @@ def test_one_profile_began_later(tmp_path):
     here, there = one.calls[key], other.calls[key]
     for values in (there.start, there.end, there.size, there.seq):
         del values[:3]
-    assert matched(here, there, lambda time: time) == [(at + 3, at) for at in range(len(there.start))]
+    assert match_collectives(here, there, lambda time: time) == [(at + 3, at) for at in range(len(there.start))]
     assert align([one, other])[1].residual_us < 3
 
 
@@ -64,4 +64,4 @@ def test_numbers_of_collectives_beat_their_order(tmp_path):
     for calls, first in ((here, 0), (there, 5)):
         for at in range(len(calls.seq)):
             calls.seq[at] = first + at
-    assert matched(here, there, lambda time: time)[0] == (5, 0)
+    assert match_collectives(here, there, lambda time: time)[0] == (5, 0)

@@ -15,11 +15,11 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as trace_pb2
 
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.traces.first_pass import ANNOTATION, KERNEL, Collector, Work
-from gdbext.traces.gzip_parts import HEAD, Part, Sum, combined, end, piece
+from gdbext.traces.gzip_parts import HEAD, Part, Sum, compress_part, crc32_combine, end
 from gdbext.traces.merged_trace import Asked, merge
 from gdbext.traces.overlap_lanes import lanes
 from gdbext.traces.perfetto import write_perfetto
-from gdbext.traces.trace_files import found
+from gdbext.traces.trace_files import find_trace_files
 from tests.traces.making import Plan, kineto, simulate, trace_of, write
 
 
@@ -119,7 +119,7 @@ def test_the_order_is_that_of_parallelism(tmp_path):
     slices = simulate(plan)
     for rank, name in enumerate(("TP-1-DP-1", "TP-0-DP-1", "TP-1-DP-0", "TP-0-DP-0")):
         (tmp_path / f"170-{name}.trace.json").write_text(kineto(trace_of(plan, rank, slices[rank])))
-    document, report = merged(found([str(tmp_path)]), tmp_path)
+    document, report = merged(find_trace_files([str(tmp_path)]), tmp_path)
     assert [one.name for one in report.files] == ["DP0 TP0", "DP0 TP1", "DP1 TP0", "DP1 TP1"]
     assert document["gdbext"]["ranks"][0]["distributedInfo"]["rank"] == 3
 
@@ -278,7 +278,7 @@ def test_lanes_are_the_lowest_that_are_free():
 def test_crc_of_parts_is_that_of_the_whole():
     rng = random.Random(5)
     parts = [bytes(rng.choices(range(256), k=size)) for size in (1000, 0, 70_000, 3)]
-    assert combined(zlib.crc32(parts[0]), zlib.crc32(parts[2]), 70_000) == zlib.crc32(parts[0] + parts[2])
+    assert crc32_combine(zlib.crc32(parts[0]), zlib.crc32(parts[2]), 70_000) == zlib.crc32(parts[0] + parts[2])
     out, total = io.BytesIO(HEAD), Sum()
     out.seek(0, 2)
     for text in parts:
@@ -286,7 +286,7 @@ def test_crc_of_parts_is_that_of_the_whole():
         part.write(text)
         part.close()
         total = total + part.sum
-    packed, more = piece(b"tail")
+    packed, more = compress_part(b"tail")
     out.write(packed + end(total + more))
     assert gzip.decompress(out.getvalue()) == b"".join(parts) + b"tail"
     assert zlib.decompressobj(31).decompress(out.getvalue()) == b"".join(parts) + b"tail", "one member"

@@ -11,7 +11,7 @@ from gdbext.traces import trace_event as events
 from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.rank_trace import read_rank
 from gdbext.traces.trace_event import Event, arguments, decode, encode, number
-from gdbext.traces.trace_files import found, labels_of
+from gdbext.traces.trace_files import find_trace_files, labels_of
 from tests.traces.making import Plan, kineto, simulate, trace_of
 
 
@@ -182,6 +182,6 @@ def test_files_of_a_folder(tmp_path):
     for name in ("trace_view.json", "communication.json"):
         (inner / name).write_text("[]")
     (inner.parent / "profiler_info_5.json").write_text("{}")
-    names = [path[len(str(tmp_path)) + 1 :] for path in found([str(tmp_path)])]
+    names = [path[len(str(tmp_path)) + 1 :] for path in find_trace_files([str(tmp_path)])]
     assert names == ["rank-0.json.gz", "deep/rank-1.json", "host_1_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json"]
     assert labels_of(str(inner / "trace_view.json"))[0] == 5

@@ -4,9 +4,9 @@ and the graph behind it. tests/data/verdicts.txt has them as they are; `scripts/
 from dataclasses import replace
 from pathlib import Path
 
-from gdbext.analysis.verdict.job_view import look
+from gdbext.analysis.verdict.job_view import build_view
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.waits.facts_beside_stacks import draw, gathered
+from gdbext.analysis.waits.facts_beside_stacks import draw, gather_facts
 from gdbext.analysis.waits.graph_builder import build
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
 from gdbext.model.activity import Activity
@@ -705,9 +705,9 @@ def told(snapshot):
 
 def _graph(diagnosis):
     """All edges, with the facts drawn, then the ends."""
-    view = look(diagnosis.snapshot, diagnosis.processes)
+    view = build_view(diagnosis.snapshot, diagnosis.processes)
     drawing = build(view)
-    draw(drawing, gathered(view))
+    draw(drawing, gather_facts(view))
     graph = drawing.graph
     for edges in graph.edges.values():
         for edge in edges:

@@ -19,7 +19,7 @@ _FRAME_POINTERS = {
     "some": ("ok", "kept by a part of its functions"),
     "no": ("warning", "not kept: stacks are read by unwind entries alone, perf needs --call-graph dwarf"),
 }
-_KEEP = "compile with -fno-omit-frame-pointer"
+_FRAME_POINTER_ADVICE = "compile with -fno-omit-frame-pointer"
 
 
 def points_of(file: BuiltFile, debuginfod: bool) -> Iterator[Point]:
@@ -34,7 +34,7 @@ def points_of(file: BuiltFile, debuginfod: bool) -> Iterator[Point]:
         yield _optimised(file)
     if file.frame_pointers in _FRAME_POINTERS:
         state, text = _FRAME_POINTERS[file.frame_pointers]
-        yield Point("frames", state, text, "" if state == "ok" else _KEEP)
+        yield Point("frames", state, text, "" if state == "ok" else _FRAME_POINTER_ADVICE)
     else:
         yield Point("frames", "ok", "unknown: too few functions, no unwind table, or another machine's code")
     if file.device_code is not None:

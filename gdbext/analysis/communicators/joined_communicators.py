@@ -104,7 +104,9 @@ def _times(count: int) -> str:
 def _failures(members: Sequence[Member], labels: Labels) -> Iterator[str]:
     found: Dict[str, List[int]] = {}
     for member in members:
-        text = failure(member.communicator) or ("it is still being set up" if unfinished(member.communicator) else "")
+        text = failure(member.communicator) or (
+            "it is still being set up" if is_unfinished(member.communicator) else ""
+        )
         if text:
             found.setdefault(text, []).append(member.process)
     for text, processes in found.items():
@@ -134,12 +136,12 @@ def failure(one: Communicator) -> str:
     return "it was revoked" if one.revoked is True else ""
 
 
-def unfinished(one: Communicator) -> bool:
+def is_unfinished(one: Communicator) -> bool:
     """Whether it is still being set up."""
     return one.init_state == IN_PROGRESS
 
 
-def wrong(group: CommunicatorGroup) -> bool:
+def is_wrong(group: CommunicatorGroup) -> bool:
     """Whether a person should look at it: an error, or members that stand still and have launched unequally often."""
     ends = [member.communicator for member in group.members]
     return any(failure(one) for one in ends) or (bool(group.uneven) and not group.moving)

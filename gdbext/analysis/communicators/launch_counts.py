@@ -13,9 +13,9 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table, failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, one_lower
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.verdict.open_stacks import memory_alone
-from gdbext.analysis.verdict.unread_ranks import whom
+from gdbext.analysis.verdict.unread_ranks import labels
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.model.codes import Given
 from gdbext.model.communicator import CommunicatorGroup
@@ -125,7 +125,7 @@ def launched_less(view: JobView) -> Optional[Candidate]:
         late = _parties(view, one.behind())
         if one.crossed() or not late or 2 * len(late) >= len(one.by_process) or not view.stands_still:
             continue
-        others = without(_parties(view, list(one.by_process)), late)
+        others = parties_without(_parties(view, list(one.by_process)), late)
         summary = (
             f"No rank is making progress, and {who(late)} {verb(late, 'has', 'have')} launched fewer collectives on "
             f"communicator {one.group.name} than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in "
@@ -162,7 +162,7 @@ def _candidate(
     members = _parties(view, list(counts))
     odd = [party for party in members if party.index not in largest]
     odd = odd if 2 * len(odd) < len(members) else members
-    victims = without(members, odd)
+    victims = parties_without(members, odd)
     notes = "; ".join(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )
@@ -182,7 +182,7 @@ def _parties(view: JobView, indexes: Sequence[int]) -> List[Party]:
     return [party for party in view.parties if party.index in wanted]
 
 
-def counted(view: JobView, best: Candidate) -> Candidate:
+def with_launch_counts(view: JobView, best: Candidate) -> Candidate:
     """The candidate with what the communicators say: surer where they prove it, less sure where they contradict it."""
     lines = [Evidence(text, process) for text, process in _lines(view)]
     confidence = best.confidence
@@ -203,7 +203,7 @@ def _stuck(view: JobView, culprits: Sequence[Party]) -> bool:
     """Whether two looks saw the culprits in the same calls, none a wait for peers, and no rank launched more."""
     away = all(one.group not in COMMUNICATION and one.index not in view.moved for one in culprits)
     ends = [one for process in view.snapshot.processes for one in process.communicators if one.readable]
-    return view.looked_twice and away and all(one.moved is False for one in ends)
+    return view.has_two_looks and away and all(one.moved is False for one in ends)
 
 
 def _support(view: JobView, best: Candidate) -> Optional[bool]:
@@ -224,9 +224,9 @@ def _lines(view: JobView) -> Iterator[Tuple[str, Optional[int]]]:
     """What is worth a line of evidence: errors first, then counts that differ, then what is still being set up."""
     groups = [group for group in communicator_table(view.snapshot.processes).groups if group.notes and not group.moving]
     for group in sorted(groups, key=_weight):
-        told = [member for member in group.members if failure(member.communicator)] or group.members
-        indexes = tuple(dict.fromkeys(member.process for member in told))
-        read = whom([process for process in view.snapshot.processes if process.index in indexes])
+        members = [member for member in group.members if failure(member.communicator)] or group.members
+        indexes = tuple(dict.fromkeys(member.process for member in members))
+        read = labels([process for process in view.snapshot.processes if process.index in indexes])
         text = f"communicator {group.name} ({group.n_ranks} ranks{f', read in {read}' if len(indexes) > 1 else ''})"
         yield f"{text}: {'; '.join(group.notes)}", indexes[0] if len(indexes) == 1 else None
 

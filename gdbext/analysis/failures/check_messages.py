@@ -49,7 +49,7 @@ def may_be_thrown(typeinfo_name: str) -> bool:
 def failure_of(message: str, recorded: Optional[ErrorCode] = None) -> Optional[Failure]:
     """What a thrown message says of a failed check; None when it is about something else.
 
-    `recorded` is the error that this thread asked the library a text for right before.
+    `error_of_check` is the error that this thread asked the library a text for right before.
     """
     text = message[:_LONGEST].strip()
     for row, pattern in _MESSAGES:
@@ -91,7 +91,7 @@ def _failure(
     )
 
 
-def failed(
+def make_failure(
     row: FailRow, text: str, error: Optional[ErrorCode], file: str = "", line: int = 0, name: str = ""
 ) -> Failure:
     """A failure that a function of the rows was called for. A place in the text itself counts more than `file` and
@@ -128,7 +128,7 @@ def error_of(library: str, number: Optional[int], text: str) -> Optional[ErrorCo
     return code(library, number) if library and number is not None else in_message(text)
 
 
-def recorded(function: str, number: int) -> Optional[ErrorCode]:
+def error_of_check(function: str, number: int) -> Optional[ErrorCode]:
     """The error whose text or name a check asked for."""
     return code(TEXT_FUNCTIONS[function], number)
 
@@ -147,7 +147,7 @@ def engine_frame(frames: Sequence[Frame]) -> Optional[int]:
     """The first frame, from the inside, of the engine's own code that is no check; Python code counts as well."""
     book = FrameBook()
     for number, frame in enumerate(frames):
-        known = book.know(frame)
+        known = book.known_frame(frame)
         if not is_raising(frame.function) and known.name and not known.system and not known.vendor and not known.entry:
             return number
     return None

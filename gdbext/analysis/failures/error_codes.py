@@ -30,7 +30,7 @@ def by_name(name: str) -> Tuple[ErrorCode, ...]:
     return tuple(alike or [found for found in _all() if _letters(_short(found)) == wanted])
 
 
-def near(name: str) -> Tuple[str, ...]:
+def similar_names(name: str) -> Tuple[str, ...]:
     """Names that contain what was asked for, or else all: somebody may have meant one of these."""
     wanted = _letters(name)
     names = dict.fromkeys(one.name for one in _all())

@@ -25,7 +25,7 @@ _LONGEST = 300
 _SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 
-class _Said(NamedTuple):
+class _CheckMessage(NamedTuple):
     """A failed check's message, and the process that said it (None: one of several)."""
 
     failure: Failure
@@ -66,7 +66,7 @@ def _dying(view: JobView) -> List[Party]:
     return list(found.values())
 
 
-def _all_said(view: JobView) -> Iterator[_Said]:
+def _all_said(view: JobView) -> Iterator[_CheckMessage]:
     for process in view.snapshot.processes:
         lines = (*process.said, *(text for thread in process.threads for text in thread.problems))
         yield from _failures(lines, process.index)
@@ -74,15 +74,15 @@ def _all_said(view: JobView) -> Iterator[_Said]:
     yield from _failures(view.snapshot.said, alone)
 
 
-def _failures(lines: Sequence[str], process: Optional[int]) -> Iterator[_Said]:
+def _failures(lines: Sequence[str], process: Optional[int]) -> Iterator[_CheckMessage]:
     for failure in (failure_in_line(line) for line in lines if any(mark in line for mark in _MARKS)):
         if failure is None:
             continue
         if failure.error is None or failure.error.library != "ncclResult_t":  # tells of a peer, mostly
-            yield _Said(failure, process)
+            yield _CheckMessage(failure, process)
 
 
-def _weight(said: _Said) -> Tuple[bool, bool, bool, bool]:
+def _weight(said: _CheckMessage) -> Tuple[bool, bool, bool, bool]:
     """The most telling first; of equal ones `max` takes the first that was said."""
     failure = said.failure
     return _is_fault(failure), failure.error is not None, bool(failure.file), said.process is not None
@@ -133,7 +133,7 @@ def _engine_place(culprits: Sequence[Party]) -> str:
     return place(frame) if frame is not None else ""
 
 
-def _quoted(said: _Said, culprits: Sequence[Party]) -> Evidence:
+def _quoted(said: _CheckMessage, culprits: Sequence[Party]) -> Evidence:
     text = f"the failed check says: {said.failure.message[:_LONGEST]}"
     if said.process is None or not culprits:
         return Evidence(text, said.process)

@@ -32,7 +32,7 @@ class Fault:
     access: str = ""  # permissions of the mapping: "r--p"
 
 
-def explained(fault: Fault) -> Tuple[str, ...]:
+def explain_fault(fault: Fault) -> Tuple[str, ...]:
     """Sentences, the most telling one first."""
     if fault.signal == "SIGBUS":
         return tuple(_bus(fault))

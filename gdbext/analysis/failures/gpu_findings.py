@@ -20,7 +20,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted, ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
-MOST_TOLD = 12
+MOST_ERRORS = 12
 _LONGEST_NAME = 160
 _ORDER = {kind: number for number, kind in enumerate(KINDS)}
 _XID = regex(XID_LINE)
@@ -48,7 +48,7 @@ def findings(snapshot: JobSnapshot) -> Tuple[GpuFinding, ...]:
                 python_frame=own_frame(frames, book, "python"),
             )
         )
-    found = [replace(one, text=_told(snapshot, one)) for one in found]
+    found = [replace(one, text=_error_sentence(snapshot, one)) for one in found]
     return tuple(sorted(found, key=lambda one: (_ORDER.get(one.error.kind, len(_ORDER)), -one.count)))
 
 
@@ -71,7 +71,7 @@ def own_frame(frames: Sequence[Frame], book: FrameBook, language: str) -> Option
     for frame in frames:
         if frame.language != language or is_raising(frame.function):
             continue
-        known = book.know(frame)
+        known = book.known_frame(frame)
         stub = any(mark in (frame.function or "") for mark in _STUB)
         if not (stub or known.name is None or known.system or known.vendor or known.entry):
             return frame
@@ -99,7 +99,7 @@ def reported(view: JobView) -> Optional[Candidate]:
         culprits=tuple(culprits),
         victims=tuple(victims),
         evidence=(
-            *(Evidence(one.text, one.seen[0].process) for one in found[:MOST_TOLD]),
+            *(Evidence(one.text, one.seen[0].process) for one in found[:MOST_ERRORS]),
             *_xids(culprits),
             *evidence_of([party for party in culprits if party.thread is not None], victims),
         ),
@@ -138,7 +138,7 @@ def _xids(culprits: Sequence[Party]) -> List[Evidence]:
         )
         for party, found in lines
         if found is not None
-    ][:MOST_TOLD]
+    ][:MOST_ERRORS]
 
 
 def _party(view: JobView, index: int) -> Party:
@@ -166,13 +166,13 @@ def _short_files(error: GpuError) -> GpuError:
     return replace(error, places=tuple(replace(one, file=one.file.rsplit("/", 1)[-1]) for one in error.places))
 
 
-def _told(snapshot: JobSnapshot, finding: GpuFinding) -> str:
+def _error_sentence(snapshot: JobSnapshot, finding: GpuFinding) -> str:
     """One error with all that its report says, as a sentence."""
     error = finding.error
     names = [snapshot.processes[one.process] for one in finding.seen]
     numbers = [one.rank for one in names if one.rank is not None]
-    whom = ranks(numbers) if len(numbers) == len(names) else ", ".join(one.label for one in names[:8])
-    often = f", {counted(finding.count, 'time')} on {whom}"
+    affected = ranks(numbers) if len(numbers) == len(names) else ", ".join(one.label for one in names[:8])
+    often = f", {counted(finding.count, 'time')} on {affected}"
     near = f", {error.nearest.words}" if error.nearest else ""
     return f"{_what(error)}{near}{_thread(error)}{_launched(finding)}{often}"
 

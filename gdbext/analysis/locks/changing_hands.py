@@ -11,7 +11,7 @@ from gdbext.analysis.verdict.wording import start, taken_in, verb, who
 from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import reversed_edges
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.prose import told
+from gdbext.analysis.waits.prose import chain_with_end
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.model.locks import KINDS, LockWait
 from gdbext.model.verdict import Evidence
@@ -64,7 +64,7 @@ def held_up(drawing: Drawing, graph: WaitGraph, best: Candidate) -> Tuple[Eviden
         way = _to_holders(walk(graph, node)) or _to_waiter(before, node)
         first = drawing.parties.get(way[0].source.id) if way else None
         if first is not None:
-            lines.append(shows(first, start(told(way, drawing.parties))))
+            lines.append(shows(first, start(chain_with_end(way, drawing.parties))))
     return tuple(lines[:_MOST_CHAINS])
 
 

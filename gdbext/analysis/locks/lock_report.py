@@ -6,12 +6,12 @@ from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.locks.lock_frames import is_text, waits_of
-from gdbext.analysis.verdict.job_view import JobView, Party, look
+from gdbext.analysis.verdict.job_view import JobView, Party, build_view
 from gdbext.analysis.verdict.wording import start, taken_in, where
 from gdbext.analysis.waits.chain import walk
-from gdbext.analysis.waits.cycles import circles
+from gdbext.analysis.waits.cycles import find_circles
 from gdbext.analysis.waits.edges.lock_and_join_holders import locks_alone
-from gdbext.analysis.waits.prose import story, told
+from gdbext.analysis.waits.prose import chain_text, chain_with_end
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
 from gdbext.model.job import RankSnapshot
@@ -21,7 +21,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.waits import Edge
 
-_MOST_STORIES = 8
+_MOST_CHAINS = 8
 _MOST_PEERS = 4
 _STOPPED = "T"  # "t" is a stop by a debugger, which may be ours
 _DEADLOCKS = ("lock-order-deadlock", "gil-deadlock")
@@ -39,7 +39,9 @@ class _Locks:
         self.waits = [one for one in found if only is None or one[0].index in only]
         self.of = {self.node(party): wait for party, wait in self.threads.waits()}
         order = {node: number for number, node in enumerate(self.of)}
-        turns = (min((one for one in circle if one in order), key=order.__getitem__) for circle in circles(self.graph))
+        turns = (
+            min((one for one in circle if one in order), key=order.__getitem__) for circle in find_circles(self.graph)
+        )
         self.circles = [
             walk(self.graph, self.graph.nodes[one], len(order) * 2) for one in sorted(turns, key=order.__getitem__)
         ]
@@ -54,7 +56,7 @@ class _Locks:
 
 def report(diagnosis: Diagnosis, only: Optional[Collection[int]] = None) -> LockReport:
     """The report on a judged snapshot; of the processes with these indexes where `only` is given."""
-    view = look(diagnosis.snapshot, diagnosis.processes)
+    view = build_view(diagnosis.snapshot, diagnosis.processes)
     locks = _Locks(view, only)
     rows = [_row(locks, party, wait) for party, wait in locks.waits if not _ownerless(wait)]
     kinds = Counter(wait.kind for _, wait in locks.waits if _ownerless(wait))
@@ -146,7 +148,7 @@ def _stories(locks: _Locks) -> Tuple[str, ...]:
     """Circles, then the longest chains that no longer chain contains."""
     wanted = {locks.node(party) for party, _ in locks.waits}
     lines = [
-        f"Deadlock in {turn[0].source.owner}: {story(turn)}. {_stuck(turn)}."
+        f"Deadlock in {turn[0].source.owner}: {chain_text(turn)}. {_stuck(turn)}."
         for turn in locks.circles
         if any(edge.source.id in wanted for edge in turn)
     ]
@@ -160,9 +162,12 @@ def _stories(locks: _Locks) -> Tuple[str, ...]:
     chains = [(way, some) for way, some in ((_way(locks, some[0]), some) for some in heads.values()) if way]
     chains.sort(key=lambda one: (len(one[0]), len(one[1])), reverse=True)
     gone = [party for party, wait in owned if wait.gone and locks.node(party) not in locks.circle]
-    lines += [f"{_label(party)}: {_told(locks, _way(locks, party)[:2])}." for party in gone]
-    lines += [f"{_label(some[0])}: {_told(locks, way)}{_also(len(some) - 1)}." for way, some in chains[:_MOST_STORIES]]
-    return tuple(lines[: 2 * _MOST_STORIES])
+    lines += [f"{_label(party)}: {_chain_sentence(locks, _way(locks, party)[:2])}." for party in gone]
+    lines += [
+        f"{_label(some[0])}: {_chain_sentence(locks, way)}{_also(len(some) - 1)}."
+        for way, some in chains[:_MOST_CHAINS]
+    ]
+    return tuple(lines[: 2 * _MOST_CHAINS])
 
 
 def _stuck(turn: Sequence[Edge]) -> str:
@@ -183,12 +188,12 @@ def _label(party: Party) -> str:
     return start(party.process.label)
 
 
-def _told(locks: _Locks, way: Sequence[Edge]) -> str:
+def _chain_sentence(locks: _Locks, way: Sequence[Edge]) -> str:
     """A chain up to where it enters a circle, or to a thread that waits for no other."""
     entry = next((number for number, edge in enumerate(way) if edge.source.id in locks.circle), None)
     if entry is not None:
-        return f"{story(way[:entry])}, which is part of the deadlock"
-    return told(way, locks.drawing.parties)
+        return f"{chain_text(way[:entry])}, which is part of the deadlock"
+    return chain_with_end(way, locks.drawing.parties)
 
 
 def _other_end(peer: Peer) -> str:
@@ -199,9 +204,9 @@ def _other_end(peer: Peer) -> str:
         return "no process holds it"
     if not peer.processes:
         return "no process has it open"
-    told = [
+    names = [
         f"pid {pid} ({name}{', stopped' if state == _STOPPED else ''})"
         for pid, name, state in list(zip(peer.processes, peer.names, peer.states))[:_MOST_PEERS]
     ]
-    left = len(peer.processes) - len(told)
-    return "held by " * peer.lock + ", ".join(told) + (f" and {left} more" if left else "")
+    left = len(peer.processes) - len(names)
+    return "held by " * peer.lock + ", ".join(names) + (f" and {left} more" if left else "")

@@ -10,18 +10,18 @@ from typing import FrozenSet, Optional
 
 from gdbext.analysis.progress.nobody_acts import asks
 from gdbext.analysis.progress.own_work import (
-    alone,
     has_code,
+    is_independent_job,
+    is_serving,
+    is_working,
     looked_long,
     other_ends,
-    serves,
     waits_inside,
-    works,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
@@ -35,27 +35,27 @@ _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 def at_rest(view: JobView) -> Optional[Candidate]:
     """Every message comes, by way of the others, from a process that waits for whoever connects."""
-    if not alone(view) or any(works(view, party) for party in view.parties):
+    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
-    servers = [party for party in view.parties if serves(view, party)]
-    others = without(view.parties, servers)
+    servers = [party for party in view.parties if is_serving(view, party)]
+    others = parties_without(view.parties, servers)
     threads = (one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None))
     polling = [party for party in others if not _receives(party) and not _all_stand(view, party)]
     if polling and not (looked_long(view) and all(_polls_for_orders(view, party) for party in polling)):
         return None
-    others = without(others, polling)
+    others = parties_without(others, polling)
     if not servers or not all(map(_takes_orders, others)) or any(map(asks, threads)):
         return None
     if not (others or polling):
         return None
     pids = frozenset(party.process.pid or 0 for party in view.parties)
-    fed = {party.process.pid for party in servers}
+    server_pids = {party.process.pid for party in servers}
     left = others
     while left:
-        following = [party for party in left if _senders(party, pids).isdisjoint(fed)]
+        following = [party for party in left if _senders(party, pids).isdisjoint(server_pids)]
         if len(following) == len(left):
             return None
-        fed.update(party.process.pid for party in without(left, following))
+        server_pids.update(party.process.pid for party in parties_without(left, following))
         left = following
     others = [*others, *polling]
     summary = (
@@ -106,7 +106,12 @@ def _senders(party: Party, pids: FrozenSet[int]) -> FrozenSet[int]:
 
 def held_up(view: JobView) -> Optional[Candidate]:
     """Nobody works: some wait for something outside of the program, and all the others for each other."""
-    if not alone(view) or len(view.parties) < 2 or any(works(view, party) for party in view.parties) or at_rest(view):
+    if (
+        not is_independent_job(view)
+        or len(view.parties) < 2
+        or any(is_working(view, party) for party in view.parties)
+        or at_rest(view)
+    ):
         return None
     asked = any(map(waits_for_result, view.parties))  # else who waits for a message may just have nothing to do
     away = [
@@ -114,10 +119,10 @@ def held_up(view: JobView) -> Optional[Candidate]:
         for party in view.parties
         if not (party.group == "lock" or waits_inside(view, party)) or (asked and _asks_away(view, party))
     ]
-    others = [party for party in without(view.parties, away) if not serves(view, party)]
+    others = [party for party in parties_without(view.parties, away) if not is_serving(view, party)]
     if not away or not others or any(party.kind not in ("io", "ipc-queue") for party in away):
         return None
-    if not asked and any(serves(view, party) for party in view.parties) and all(map(_receives, [*away, *others])):
+    if not asked and any(is_serving(view, party) for party in view.parties) and all(map(_receives, [*away, *others])):
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
         return None

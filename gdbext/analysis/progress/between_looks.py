@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.knowledge.causes.slow import NOTHING
+from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.labels import BLOCKING, SLEEPING
 from gdbext.knowledge.runtimes.system_calls import POLL
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -31,7 +31,7 @@ def between_looks(
     """
     before = {_identity(process): process for process in earlier.processes}
     went: List[int] = []
-    stood: List[int] = []
+    unmoved: List[int] = []
     for process, judgement in zip(later.processes, judged):
         old = before.get(_identity(process))
         unread = {thread.id for one in (old, process) if one is not None for thread in one.threads if thread.unread}
@@ -40,8 +40,8 @@ def between_looks(
         if old is not None and judgement.wait.thread is not None and _differs(old, process, judgement):
             went.append(process.index)
         elif old is None or not ran_between(old, process, judgement.wait.thread):
-            stood.append(process.index)
-    return tuple(went), tuple(stood)
+            unmoved.append(process.index)
+    return tuple(went), tuple(unmoved)
 
 
 def ran_between(old: RankSnapshot, new: RankSnapshot, thread: Optional[str]) -> bool:
@@ -63,22 +63,22 @@ def between_copies(
     It stood still when it did not run at all. Everything between the two is in neither list.
     """
     went: List[int] = []
-    stood: List[int] = []
+    unmoved: List[int] = []
     for process, judgement in zip(snapshot.processes, judged):
         pairs = zip(process.threads, judgement.threads)
         thread, one = next((pair for pair in pairs if pair[0].id == judgement.wait.thread), (None, None))
         if thread is None or one is None or thread.still is None:
             continue
-        if thread.still == 0 and not ran(thread):
-            stood.append(process.index)
+        if thread.still == 0 and not has_run(thread):
+            unmoved.append(process.index)
         elif _went_on(thread, one):
             went.append(process.index)
-    return tuple(went), tuple(stood)
+    return tuple(went), tuple(unmoved)
 
 
-def ran(thread: ThreadStack) -> bool:
+def has_run(thread: ThreadStack) -> bool:
     """Whether its counters rose between the two copies of a look: it had a processor for more than to be stopped."""
-    return bool(thread.switches) or (thread.cpu or 0.0) >= NOTHING
+    return bool(thread.switches) or (thread.cpu or 0.0) >= NO_RATE
 
 
 def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
@@ -95,7 +95,7 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
         return False
     if one.kind in BLOCKING and changed > _polls_up_to(thread, deciding):  # who called it went on
         return True
-    if one.kind in SLEEPING and changed > 0 and ran(thread):
+    if one.kind in SLEEPING and changed > 0 and has_run(thread):
         return True
     if thread.calls[deciding].language == "python":  # its return does not show, but that of what it had called
         return 0 < deciding <= over

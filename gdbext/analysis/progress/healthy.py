@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
-from gdbext.analysis.progress.between_looks import ran
+from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.own_work import waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of, majority
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of, without
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of, is_majority
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.model.codes import Given
@@ -21,7 +21,7 @@ from gdbext.model.stack import ThreadStack
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
     """Every rank waits for work, or is busy outside of any collective."""
     idle = view.of("idle")
-    others = without(view.parties, idle)
+    others = parties_without(view.parties, idle)
     leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
     if (
         not idle
@@ -29,7 +29,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.gone
         or view.snapshot.absent
         or len(leaders) < len(others)
-        or majority(others, view)
+        or is_majority(others, view)
         or any(map(waits_for_result, others))
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
     ):
@@ -117,7 +117,7 @@ def _workers(view: JobView, party: Party) -> List[ThreadStack]:
 
 
 def _has_run(party: Party) -> bool:
-    return party.thread is not None and ran(party.thread)
+    return party.thread is not None and has_run(party.thread)
 
 
 def goes_on(view: JobView) -> Optional[Candidate]:
@@ -127,12 +127,12 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     """
     waiting = [*waiting_for_others(view), *view.of("implicit", "launch", "init", "teardown")]
     moved = frozenset(view.moved)
-    went = [party for party in without(view.parties, view.gone) if party.index in moved]
+    went = [party for party in parties_without(view.parties, view.gone) if party.index in moved]
     proof = frozenset(went).intersection(waiting) if waiting else went
     if not proof or view.of("fatal"):
         return None
     all_of_them = len(went) == len(view.parties)
-    rest = without(view.parties, went)
+    rest = parties_without(view.parties, went)
     ranks = [
         one.rank for one in {party.index: party.process for party in view.parties}.values() if one.rank is not None
     ]
@@ -149,11 +149,13 @@ def goes_on(view: JobView) -> Optional[Candidate]:
 def _the_rest(parties: Sequence[Party]) -> str:
     """What is known of ranks that were not seen to go on."""
     some = [party for party in parties if _has_run(party)]
-    others = without(parties, some)
-    told = [f"{start(who(some))} ran in between as well."] if some else []
+    others = parties_without(parties, some)
+    sentences = [f"{start(who(some))} ran in between as well."] if some else []
     if others:
-        told.append(f"{start(who(others))} did not move: {verb(others, 'its call', 'their calls')} may just take long.")
-    return " ".join(told)
+        sentences.append(
+            f"{start(who(others))} did not move: {verb(others, 'its call', 'their calls')} may just take long."
+        )
+    return " ".join(sentences)
 
 
 PATTERNS = (goes_on, nothing_to_do, all_busy)

@@ -32,8 +32,8 @@ def difference(before: JobSnapshot, after: JobSnapshot, origins: Tuple[Origin, O
     pairs = {key: _alike(olds[key], judged_old[key], news[key], judged_new[key]) for key in both}
     earlier = replace(before, processes=tuple(old for old, _ in pairs.values()))
     later = replace(after, processes=tuple(replace(new, index=at) for at, (_, new) in enumerate(pairs.values())))
-    went, stood = between_looks(earlier, later, tuple(judged_new[key] for key in both))
-    states = {key: "moved" if at in went else "same" if at in stood else "unknown" for at, key in enumerate(both)}
+    went, unmoved = between_looks(earlier, later, tuple(judged_new[key] for key in both))
+    states = {key: "moved" if at in went else "same" if at in unmoved else "unknown" for at, key in enumerate(both)}
     ranks = [
         _rank(olds.get(key), news.get(key), judged_old.get(key), judged_new.get(key), states.get(key))
         for key in sorted({*olds, *news}, key=_in_order)

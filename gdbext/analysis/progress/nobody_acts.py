@@ -10,11 +10,19 @@ from itertools import islice
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import ran_between
-from gdbext.analysis.progress.own_work import alone, has_code, looked_long, other_ends, serves, works, yields
+from gdbext.analysis.progress.own_work import (
+    has_code,
+    is_independent_job,
+    is_serving,
+    is_working,
+    is_yielding,
+    looked_long,
+    other_ends,
+)
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.labels import OWN_SLEEPS
@@ -51,12 +59,12 @@ def _takes(one: Party) -> bool:
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
     """All wait for each other: some have asked, the others have nothing to do, and nobody works on what was asked."""
-    if not alone(view) or len(view.parties) < 2 or any(works(view, party) for party in view.parties):
+    if not is_independent_job(view) or len(view.parties) < 2 or any(is_working(view, party) for party in view.parties):
         return None
     threads = _threads(view)
     sleeping = [one for one in threads if _sleeps_long(one)]
     asking = _asking(threads)
-    if not asking or any(serves(view, party) for party in view.parties) or not all(map(_may_wait, threads)):
+    if not asking or any(is_serving(view, party) for party in view.parties) or not all(map(_may_wait, threads)):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
     if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
@@ -64,7 +72,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
     blamed = _of(view, sleeping) or _to_blame(view, asking)
-    victims = without(view.parties, blamed)
+    victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     summary = (
         f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {where(first)} for something that "
@@ -84,7 +92,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
 
 def nobody_asks(view: JobView) -> bool:
     """Whether all that there is was read, and nobody has begun anything: nothing shows that something hangs."""
-    if not alone(view):
+    if not is_independent_job(view):
         return False
     threads = _threads(view)
     return not _asking(threads) and not any(one.judged.rule in _OF_OTHERS for one in threads)
@@ -151,7 +159,7 @@ def _ran(view: JobView) -> bool:
     """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's,
     unless it only looks again and again and lets others run meanwhile."""
     every = [one for index in range(len(view.processes)) for one in threads_of(view, index) if one.thread is not None]
-    if any((one.thread.state == "R" and not yields(one)) or was_woken(one.thread) for one in every if one.thread):
+    if any((one.thread.state == "R" and not is_yielding(one)) or was_woken(one.thread) for one in every if one.thread):
         return True
     looks = [*view.before, view]
     for old, new in zip(looks, looks[1:]):
@@ -169,7 +177,7 @@ def _to_blame(view: JobView, asking: Sequence[Party]) -> List[Party]:
     the end or the result of another one; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    for some in (inside, without(view.parties, _of(view, asking)), ends):
+    for some in (inside, parties_without(view.parties, _of(view, asking)), ends):
         if some:
             return _of(view, some)
     return list(view.parties)

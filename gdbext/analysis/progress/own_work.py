@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from gdbext.analysis.progress.pool_tasks import FED, starved, unfinished_tasks, waits_for_result
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads_of, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
@@ -26,7 +26,7 @@ _YIELDS = regex(YIELD)
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
-def yields(one: Party) -> bool:
+def is_yielding(one: Party) -> bool:
     """Gives its processor away, in both copies: it waits until memory changes, and what it uses is no work."""
     innermost = one.thread.calls[:1] if one.thread is not None and not one.thread.left else ()
     return any(_YIELDS.match(frame.function or "") for frame in innermost)
@@ -34,11 +34,11 @@ def yields(one: Party) -> bool:
 
 def works_inside(view: JobView) -> Optional[Candidate]:
     """No rank waits for another one, and of those that were read some work, or are woken again and again."""
-    if not alone(view):
+    if not is_independent_job(view):
         return None
-    active = [party for party in view.parties if works(view, party)]
-    others = without(view.parties, active)
-    if not active and all(serves(view, party) for party in others):
+    active = [party for party in view.parties if is_working(view, party)]
+    others = parties_without(view.parties, active)
+    if not active and all(is_serving(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
         )
@@ -60,7 +60,7 @@ def result_lost(view: JobView) -> Optional[Candidate]:
     """A parent waits for the result of a pool, whose workers all wait for tasks."""
     idle = [party for party in view.parties if party.judged.rule == POOL_WORKER]
     waiting = [party for party in view.parties if waits_for_result(party)]
-    if not idle or not waiting or not alone(view) or len(idle) + len(waiting) < len(view.parties):
+    if not idle or not waiting or not is_independent_job(view) or len(idle) + len(waiting) < len(view.parties):
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads):
         return None
@@ -80,10 +80,10 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
     """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
-    if not alone(view) or looked_long(view):
+    if not is_independent_job(view) or looked_long(view):
         return None
     polls = [party for party in view.parties if _polls(view, party)]
-    others = [party for party in without(view.parties, polls) if not works(view, party)]
+    others = [party for party in parties_without(view.parties, polls) if not is_working(view, party)]
     if not polls or not all(waits_inside(view, party) for party in others):
         return None
     summary = (
@@ -101,11 +101,11 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
 
 def tasks_wait(view: JobView) -> Optional[Candidate]:
     """Nothing is known but that tasks of a pool wait for something of their program, beside an event loop."""
-    if not alone(view) or looked_long(view) or any(works(view, party) for party in view.parties):
+    if not is_independent_job(view) or looked_long(view) or any(is_working(view, party) for party in view.parties):
         return None
     loops = [party for party in view.parties if party.judged.idle and unfinished_tasks(view, party.index)]
-    others = without(view.parties, loops)
-    if not loops or not all(serves(view, party) for party in others):
+    others = parties_without(view.parties, loops)
+    if not loops or not all(is_serving(view, party) for party in others):
         return None
     tasks = unfinished_tasks(view, loops[0].index)
     summary = (
@@ -124,7 +124,7 @@ def tasks_wait(view: JobView) -> Optional[Candidate]:
 def followers_wait(view: JobView) -> Optional[Candidate]:
     """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
     following = [party for party in view.of(*COMMUNICATION) if party.judged.collective in FROM_ONE]
-    leaders = without(view.parties, following)
+    leaders = parties_without(view.parties, following)
     if (
         not following
         or len(leaders) != 1
@@ -134,7 +134,7 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         or view.given is not Given.LIVE
     ):
         return None
-    if not serves(view, leaders[0]) and not _asks_another(leaders[0]):
+    if not is_serving(view, leaders[0]) and not _asks_another(leaders[0]):
         return None
     text = (
         f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "
@@ -146,13 +146,13 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
     )
 
 
-def serves(view: JobView, party: Party) -> bool:
+def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
     if unfinished_tasks(view, party.index):
         return False
     if party.judged.idle or _listens(view, party):
         return not waits_for_child(view, party)
-    return party.kind in FED and any(
+    return party.kind in FED_KINDS and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
 
@@ -184,9 +184,9 @@ def other_ends(party: Party) -> List[Tuple[int, ...]]:
     return [one for one in peers if not isinstance(one, Missing)]
 
 
-def alone(view: JobView) -> bool:
+def is_independent_job(view: JobView) -> bool:
     """Whether two copies of all there is were read, and nobody waits for other ranks."""
-    if view.given is not Given.LIVE or not view.looked_twice or view.unseen or view.gone or view.snapshot.absent:
+    if view.given is not Given.LIVE or not view.has_two_looks or view.unseen or view.gone or view.snapshot.absent:
         return False
     return not view.threads_as_ranks and all(party.group in ("elsewhere", "idle", "lock") for party in view.parties)
 
@@ -200,7 +200,7 @@ def looked_long(view: JobView) -> bool:
     return now + (view.snapshot.apart or 0.0) - then >= view.spinning_after
 
 
-def works(view: JobView, party: Party) -> bool:
+def is_working(view: JobView, party: Party) -> bool:
     if may_progress(party) or (party.thread is not None and was_woken(party.thread)):
         return True
     if in_own_code(party) and is_alive(party):
@@ -210,11 +210,11 @@ def works(view: JobView, party: Party) -> bool:
     if _has_joined(party) or _worked_between_tries(party):
         return True
     joined = _joined(view, party)
-    if any(map(yields, joined)):  # for what any of the others may give
+    if any(map(is_yielding, joined)):  # for what any of the others may give
         joined = threads_of(view, party.index)
     if any(_is_active(one) or _got_lock(one) for one in joined):
         return True
-    return party.kind in FED and any(_is_active(one) for one in _side_threads(view, party))
+    return party.kind in FED_KINDS and any(_is_active(one) for one in _side_threads(view, party))
 
 
 def _got_lock(one: Party) -> bool:
@@ -245,7 +245,7 @@ def _joined(view: JobView, party: Party) -> List[Party]:
 
 def waits_inside(view: JobView, party: Party) -> bool:
     """Whether somebody of the same program may end its wait."""
-    if serves(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
+    if is_serving(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
         return True
     others = {process.pid for process in view.snapshot.processes} - {party.process.pid}
     return any(not others.isdisjoint(pids) for pids in other_ends(party))
@@ -258,8 +258,8 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    return party.kind in FED and (
-        any(map(yields, _joined(view, party)))
+    return party.kind in FED_KINDS and (
+        any(map(is_yielding, _joined(view, party)))
         or any(in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party))
     )
 
@@ -277,7 +277,7 @@ def _side_threads(view: JobView, party: Party) -> List[Party]:
 
 def _is_active(one: Party) -> bool:
     """Computes, or waits without a timeout and was woken."""
-    if one.judged.helper is not None or one.thread is None or yields(one):
+    if one.judged.helper is not None or one.thread is None or is_yielding(one):
         return False
     # Beside a load it may get less of a processor.
     runs = one.kind == "native-compute" and one.thread.state == "R" and bool(one.thread.switches)

@@ -10,7 +10,7 @@ from typing import List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of, without
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, where, who
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
@@ -19,7 +19,7 @@ from gdbext.model.locks import LISTENING
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
-FED = ("ipc-queue", "condvar-idle", "mutex")
+FED_KINDS = ("ipc-queue", "condvar-idle", "mutex")
 """Waits that a thread of the same process may end."""
 
 _RESULTS = regex(POOL_RESULTS)
@@ -30,7 +30,7 @@ _LOCKS = regex(r"(^|/)threading\.py$")
 
 def waits_for_result(party: Party) -> bool:
     """Whether it is the parent of a pool that waits for what its workers do."""
-    return party.kind in FED and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
+    return party.kind in FED_KINDS and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
 
 
 def inside_task(one: Party) -> bool:
@@ -47,12 +47,12 @@ def unfinished_tasks(view: JobView, index: int) -> List[Party]:
 
 def starved(view: JobView) -> Optional[Candidate]:
     """All threads of a process' executors wait inside of tasks for results, and its event loop for clients alone."""
-    if view.given is not Given.LIVE or not view.looked_twice:
+    if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for index in range(len(view.processes)):
         own = threads_of(view, index, lambda one: one.helper in (None, EVENT_LOOP))
         workers = [one for one in own if any(_is(frame, *_THREAD) for frame in _calls(one))]
-        others = without(own, workers)
+        others = parties_without(own, workers)
         if len(workers) < 2 or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
             continue
         loops = [one for one in others if one.judged.idle or one.judged.helper]

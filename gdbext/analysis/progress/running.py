@@ -34,7 +34,7 @@ def running(view: JobView) -> Optional[Candidate]:
         busy = [party for party in busy if party.process.rank is not None]  # the others are front ends
     if not waiting or not busy or view.threads_as_ranks:
         return None
-    if not view.looked_twice or any(moves_about(view, party) for party in busy):
+    if not view.has_two_looks or any(moves_about(view, party) for party in busy):
         return _slow(waiting, busy) if waiting_for_others(view) else None
     if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
         return None

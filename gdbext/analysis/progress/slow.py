@@ -6,11 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Collection, Optional, Pattern
 
-from gdbext.analysis.progress.between_looks import ran
+from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.running import longer_look
-from gdbext.analysis.stacks.thread_kind import BUSY, known
+from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
@@ -26,7 +26,7 @@ _DEVICE = regex(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
 
 
 @dataclass(frozen=True)
-class _Doing:
+class _CountedWork:
     """What a party does, and the counter that proves it."""
 
     party: Party
@@ -81,9 +81,9 @@ def builds_under_lock(view: JobView) -> Optional[Candidate]:
     if view.gone or view.unseen or view.snapshot.absent or view.of("fatal") or view.threads_as_ranks:
         return None
     tries = [party for party in view.parties if party.judged.rule in FILE_LOCKS]
-    doing = [one for one in map(_doing, without(view.parties, tries)) if one is not None]
+    doing = [one for one in map(_doing, parties_without(view.parties, tries)) if one is not None]
     busy = [one.party for one in doing]
-    others = without(without(view.parties, tries), busy)
+    others = parties_without(parties_without(view.parties, tries), busy)
     if not tries or not doing or any(party.group not in (*COMMUNICATION, "init", "idle") for party in others):
         return None
     summary = (
@@ -101,7 +101,7 @@ def builds_under_lock(view: JobView) -> Optional[Candidate]:
     )
 
 
-def doubted(best: Candidate) -> Candidate:
+def doubt_slow_work(best: Candidate) -> Candidate:
     """A rank that is in the midst of slow work is not surely missing where nobody counted what it does."""
     if best.cause != "missing-rank" or best.confidence != "high":
         return best
@@ -142,23 +142,25 @@ def _faults(activity: Optional[Activity]) -> str:
     return f"{faults:,} major page faults in {activity.seconds:.1f} s{more}"
 
 
-def _doing(party: Party) -> Optional[_Doing]:
+def _doing(party: Party) -> Optional[_CountedWork]:
     activity = party.process.activity
     if activity is None or activity.seconds <= 0:
         return None
     if _faults(activity) and party.group not in COMMUNICATION:
-        return _Doing(party, "waits for pages that are not in memory", _faults(activity))
+        return _CountedWork(party, "waits for pages that are not in memory", _faults(activity))
     for row, function, file, children in _ROWS:
         on_stack = bool(row.file) and _on_stack(party, function, file)
         if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
             continue
         counted = (
-            _computes(party, function, file) if row.innermost else _proof(party, activity, row, on_stack, children)
+            _computes(party, function, file)
+            if row.innermost
+            else _counter_proof(party, activity, row, on_stack, children)
         )
         if counted:
-            return _Doing(party, row.doing, counted)
+            return _CountedWork(party, row.doing, counted)
     moved = _moved(_its_bytes(party, activity), activity.seconds)
-    return _Doing(party, "reads or writes", f"{moved} moved") if moved else None
+    return _CountedWork(party, "reads or writes", f"{moved} moved") if moved else None
 
 
 def _its_bytes(party: Party, activity: Activity) -> int:
@@ -166,7 +168,7 @@ def _its_bytes(party: Party, activity: Activity) -> int:
     own_sleep = party.judged.rule in OWN_SLEEPS
     if party.kind == "condvar-idle" and not own_sleep:
         return max(activity.read_bytes or 0, activity.written_bytes or 0)
-    if party.thread is None or not ran(party.thread):
+    if party.thread is None or not has_run(party.thread):
         return 0
     if party.kind == "io":
         return max(activity.read_bytes or 0, activity.written_bytes or 0)
@@ -191,7 +193,7 @@ def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optio
     """That a thread of the rank is busy inside such a library: the one that decides, or one that it waits for."""
     waits = party.kind == "condvar-idle" and party.judged.rule not in OWN_SLEEPS
     for thread in party.process.threads if waits else filter(None, (party.thread,)):
-        inner = next((frame for frame, one in zip(thread.calls, known(thread.calls)) if not one.system), None)
+        inner = next((frame for frame, one in zip(thread.calls, known_frames(thread.calls)) if not one.system), None)
         if inner is not None and _is(inner, function, file) and (thread.cpu or 0.0) >= BUSY:
             return (
                 f"{'its thread' if thread is party.thread else f'thread {thread.id}'} used {thread.cpu:.0%} of a core"
@@ -206,7 +208,9 @@ def _launches_from_the_host(party: Party) -> bool:
     return party.group == "launch" and bool(native) and not any(_DEVICE.match(name) for name in native)
 
 
-def _proof(party: Party, activity: Activity, row: SlowWork, on_stack: bool, children: Pattern[str]) -> Optional[str]:
+def _counter_proof(
+    party: Party, activity: Activity, row: SlowWork, on_stack: bool, children: Pattern[str]
+) -> Optional[str]:
     """The counter that shows the work of a row, in words; None when none does."""
     if "child" in row.proof and (on_stack or not row.file):
         for child in activity.children:

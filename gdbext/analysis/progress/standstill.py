@@ -101,9 +101,9 @@ class Patience:
         self._idle: Optional[Places] = None
         self._idle_until = 0.0
 
-    def wants_look(self, now: float, stood: float, stillness: Stillness) -> bool:
+    def wants_look(self, now: float, still_seconds: float, stillness: Stillness) -> bool:
         """Whether to look: it stood long enough, was not looked at since it moved, and is not where it was idle."""
-        if stood < self._still:
+        if still_seconds < self._still:
             self._looked = False
             return False
         if self._looked or now < self._next:

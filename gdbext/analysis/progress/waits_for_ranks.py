@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterator, List, Sequence
 
 from gdbext.analysis.stacks.thread_kind import BUSY
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.verdict.wording import who
 from gdbext.model.verdict import Evidence
 
@@ -15,7 +15,7 @@ _STANDS = ("ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "si
 
 def waiting_for_others(view: JobView) -> List[Party]:
     """Ranks in a collective, or waiting for the GPU, which may run one."""
-    return without(view.of(*COMMUNICATION), view.gone)
+    return parties_without(view.of(*COMMUNICATION), view.gone)
 
 
 def sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:

@@ -14,7 +14,7 @@ from gdbext.model.text.digits import is_whole
 from gdbext.model.verdict import ThreadJudgement, grouped
 
 # How much a wait explains: (on the main thread, on another one). Work for the GPU explains most, a pool least.
-_WEIGHT = {
+_KIND_WEIGHTS = {
     "fatal": (100, 100),
     "implicit": (84, 84),
     "collective": (82, 82),
@@ -54,7 +54,7 @@ _MAIN_FUNCTIONS = (
 )
 
 
-def decisive(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[int]:
+def decisive_thread(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[int]:
     """Position of the decisive thread; None when no thread has a frame or a judgement that says anything."""
     best: Optional[Tuple[int, int, int, int]] = None
     parts = _parts(process)
@@ -85,7 +85,7 @@ def _says(process: RankSnapshot, position: int, judged: ThreadJudgement) -> bool
 def _may_be_another(process: RankSnapshot, judged: Sequence[ThreadJudgement], weight: int, main: bool) -> bool:
     """Whether a thread that was not read (it ran, and nobody was stopped) may be the one that does the work. A call
     that explains the standstill by itself decides all the same, and so does a main thread that does something."""
-    if weight >= _WEIGHT["teardown"][0] or (main and weight >= _WEIGHT["elsewhere"][0]):
+    if weight >= _KIND_WEIGHTS["teardown"][0] or (main and weight >= _KIND_WEIGHTS["elsewhere"][0]):
         return False
     return any(thread.unread and one.helper is None for thread, one in zip(process.threads, judged))
 
@@ -98,7 +98,7 @@ def _weight(judged: ThreadJudgement, main: bool, others: Mapping[str, int]) -> i
         return _IDLE + int(main)
     if main and judged.rule is not None and judged.rule in others:
         return others[judged.rule]
-    pair = _KINDS.get(judged.kind) or _WEIGHT[group_of(judged)]
+    pair = _KINDS.get(judged.kind) or _KIND_WEIGHTS[group_of(judged)]
     return pair[0] if main else pair[1]
 
 

@@ -9,7 +9,7 @@ from gdbext.knowledge.frames.helper_threads import ENTRIES
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.row_kinds import EmptyName, FrameRule
 from gdbext.model.stack import Frame
-from gdbext.model.text.patterns import beginnings, regex
+from gdbext.model.text.patterns import literal_prefixes, regex
 
 _Key = Tuple[Optional[str], Optional[str], Optional[str], str, Optional[int]]
 
@@ -48,7 +48,7 @@ class FrameBook:
         self._empty = [(regex(row.function), regex(row.module)) for row in empty]
         self._seen: Dict[_Key, Known] = {}
 
-    def know(self, frame: Frame) -> Known:
+    def known_frame(self, frame: Frame) -> Known:
         """What is known of this frame."""
         key = (frame.function, frame.module, frame.file, frame.language, self._line(frame))
         known = self._seen.get(key)
@@ -133,7 +133,7 @@ class _Index:
 
     def __init__(self, rows: Sequence[_Compiled]) -> None:
         self.rows = tuple(rows)
-        self._beginnings = [beginnings(row.rule.function) for row in self.rows]
+        self._beginnings = [literal_prefixes(row.rule.function) for row in self.rows]
         self._found: Dict[Tuple[str, str], Tuple[_Compiled, ...]] = {}
 
     def candidates(self, name: str, library: str) -> Tuple[_Compiled, ...]:

@@ -20,7 +20,7 @@ _STARTER = regex(code_owners.STARTS_THREADS)
 _UNNAMED = regex(code_owners.UNNAMED_FUNCTIONS)
 
 
-def rests(rule: FrameRule, stack: Sequence[Known]) -> bool:
+def is_resting(rule: FrameRule, stack: Sequence[Known]) -> bool:
     """Whether the thread's own function, called from its entry, waits by itself to be woken.
 
     A loop that takes its work from a list does that while the list is empty. Whoever waits while it works has called

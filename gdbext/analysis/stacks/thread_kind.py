@@ -7,7 +7,7 @@ from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optiona
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
-from gdbext.analysis.stacks.resting_threads import AT_REST, rests
+from gdbext.analysis.stacks.resting_threads import AT_REST, is_resting
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
@@ -32,7 +32,7 @@ _COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "c
 _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = frozenset(HANDLERS.values())
-_SAYS_LITTLE = ("unknown", "native-compute", "python-code", "condvar-idle")
+_VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _ASLEEP = regex(ASLEEP)
@@ -91,7 +91,7 @@ def judge_thread(
     said = kind_said((*thread.problems, *messages))
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what
-    if said is None and not (_HANDLED if kind in _SAYS_LITTLE else _dies_in(kind)).isdisjoint(thread.problems):
+    if said is None and not (_HANDLED if kind in _VAGUE_KINDS else _dies_in(kind)).isdisjoint(thread.problems):
         said = "exited-or-crashed"
     captures = _captures(thread.calls)
     return ThreadJudgement(
@@ -128,12 +128,12 @@ def _dies_in(kind: str) -> FrozenSet[str]:
 
 def rules_matching(frame: Frame) -> Tuple[FrameRule, ...]:
     """All rules that match a frame by itself, in order."""
-    return _BOOK.know(frame).rules
+    return _BOOK.known_frame(frame).rules
 
 
-def known(frames: Sequence[Frame]) -> List[Known]:
+def known_frames(frames: Sequence[Frame]) -> List[Known]:
     """What is known of each frame, lies left out."""
-    return without_lies([_BOOK.know(frame) for frame in frames])
+    return without_lies([_BOOK.known_frame(frame) for frame in frames])
 
 
 def _kind(thread: ThreadStack, reading: _Reading) -> Tuple[str, Optional[int], bool]:
@@ -200,7 +200,7 @@ _MOST_READINGS = 20000  # stacks of different shape remembered; a job has far fe
 
 
 def _read(frames: Sequence[Frame], profile: Optional[EngineProfile]) -> _Reading:
-    stack = [_BOOK.know(frame) for frame in frames]
+    stack = [_BOOK.known_frame(frame) for frame in frames]
     key = (profile.name if profile else None, *map(id, stack))
     reading = _READINGS.get(key)
     if reading is None:
@@ -233,7 +233,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     if server is not None and rule is not None and _does_more(server, rule):
         server = None
     helper = server.helper if server is not None else None if _calls_pool(rule) else _own_thread(stack)
-    if helper is None and rule is not None and rests(rule, stack):
+    if helper is None and rule is not None and is_resting(rule, stack):
         helper = AT_REST
     python = next((number for number, frame in enumerate(stack) if frame.python), None)
     if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):

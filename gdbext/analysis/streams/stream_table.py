@@ -68,7 +68,7 @@ def _order(stream: KnownStream) -> Tuple[bool, int, int]:
     return not any(use.waits for use in stream.uses), _KINDS.index(stream.kind), handle
 
 
-def doubtful(stream: KnownStream) -> bool:
+def is_doubtful(stream: KnownStream) -> bool:
     """Whether only local variables hold it, which may not be set yet."""
     return not any(use.owner or use.waits or use.argument or not use.function for use in stream.uses)
 

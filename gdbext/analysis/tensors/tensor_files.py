@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO, Callable, ContextManager, Dict, List, Opti
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, contiguous, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.analysis.tensors.torch_file import one_of, tensors_in
 from gdbext.knowledge.dtypes import DTYPES, DType
 from gdbext.model.errors import GdbextError, UsageError
@@ -60,7 +60,7 @@ def save(
     path: str,
     create: Create,
     index: str = "",
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     limits: Optional[Limits] = None,
 ) -> TensorSaved:
     """Write what `index` selects to a new file whose name says the format. A type that the format lacks is widened

@@ -77,6 +77,6 @@ def one_lower(confidence: str) -> str:
     return CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]
 
 
-def majority(parties: Sequence[Party], view: JobView) -> bool:
+def is_majority(parties: Sequence[Party], view: JobView) -> bool:
     """Whether these are more than half of all that could be judged."""
     return 2 * len(parties) > len(view.parties)

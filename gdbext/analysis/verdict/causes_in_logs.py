@@ -10,7 +10,7 @@ from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
-from gdbext.analysis.verdict.wording import named, start, where, who
+from gdbext.analysis.verdict.wording import label_list, start, where, who
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -64,7 +64,7 @@ def _known(text: str) -> Optional[LogRule]:
     return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
 
 
-def quoted(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+def log_line_evidence(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
     """The most telling lines as evidence, each kind of line once, without what the candidate quotes itself."""
     shown: Dict[str, Evidence] = {}
     own = tuple(one.text for one in best.evidence)
@@ -86,7 +86,7 @@ def last_words(view: JobView, party: Party) -> str:
     return _excerpt(said).strip(" ()") if said is not None else ""
 
 
-def speaker(view: JobView) -> Optional[Party]:
+def party_of_log_line(view: JobView) -> Optional[Party]:
     """Whose line says most, where no stack was read."""
     telling = next((line.process for line in lines(view) if line.process is not None), None)
     return _party(view, telling) if telling is not None else None
@@ -117,7 +117,7 @@ def _helpers_alone(view: JobView) -> str:
         for process in view.snapshot.processes
         for thread in process.threads
     ]
-    told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {named(names)}" if names else ""
+    told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {label_list(names)}" if names else ""
     return f"Only background threads were read ({told}); none of them does the program's work."
 
 
@@ -241,9 +241,9 @@ def told_by_watchdog(view: JobView) -> Optional[Candidate]:
     for group in _groups(view).values():
         found = (
             _different_operations(view, group)
-            or _behind(view, group)
+            or _lagging_rank(view, group)
             or _died_before(view, group)
-            or _silent(view, group)
+            or _silent_ranks(view, group)
         )
         if found is not None:
             return found
@@ -333,7 +333,7 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
     return None
 
 
-def _behind(view: JobView, group: _Group) -> Optional[Candidate]:
+def _lagging_rank(view: JobView, group: _Group) -> Optional[Candidate]:
     numbers = [number for number, _, _ in group.timed_out.values()]
     reached = min(numbers) if numbers else max(group.enqueued.values(), default=0)
     late = sorted(rank for rank, number in group.enqueued.items() if 0 <= number < reached)
@@ -380,7 +380,7 @@ def _died_before(view: JobView, group: _Group) -> Optional[Candidate]:
     )
 
 
-def _silent(view: JobView, group: _Group) -> Optional[Candidate]:
+def _silent_ranks(view: JobView, group: _Group) -> Optional[Candidate]:
     """All ranks but a few time out in one operation, and of those few there is no line at all."""
     silent = [one for one in view.snapshot.processes if one.rank is not None and not (one.threads or one.said)]
     if not silent or len(group.timed_out) < 2:

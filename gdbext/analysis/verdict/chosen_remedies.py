@@ -8,7 +8,7 @@ from typing import List, Optional, Set, Tuple
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.open_stacks import again
+from gdbext.analysis.verdict.open_stacks import look_again_remedy
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
@@ -29,7 +29,10 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
-    return (*again(view, best), *(Remedy(_filled_in(rule.action, view, best), rule.reason) for rule in fitting))[:MOST]
+    return (
+        *look_again_remedy(view, best),
+        *(Remedy(_filled_in(rule.action, view, best), rule.reason) for rule in fitting),
+    )[:MOST]
 
 
 def _filled_in(action: str, view: JobView, best: Candidate) -> str:
@@ -84,8 +87,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.reported is not None and not _reported_fits(rule.reported, view):
         return False
-    told = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
-    if (rule.said and rule.said not in told) or rule.not_said in told:
+    known_statements = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
+    if (rule.said and rule.said not in known_statements) or rule.not_said in known_statements:
         return False
     blamed = best.culprits or best.victims or view.parties
     if rule.rules and not {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))} & {

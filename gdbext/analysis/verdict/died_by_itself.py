@@ -66,10 +66,10 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     """The one process that was read died of a fault of the code that it ran, at a place that is known."""
     dead = [one for one in view.parties if one.kind == "exited-or-crashed" and one.judged.helper is None]
     alone = len(view.snapshot.processes) == len(view.parties) == 1 and view.given is not Given.LIVE
-    if alone and not dead:
-        return _ended_too_early(view)
-    if not (alone and dead and _own_fault(dead[0])):
+    if not alone:
         return None
+    if not (dead and _own_fault(dead[0])):
+        return _ended_too_early(view)
     ending = any(matches_any(_EXIT, calls_of(one)) for one in (dead[0], *threads(view)))
     when = ", while the process ended" if ending else ""
     return Candidate(

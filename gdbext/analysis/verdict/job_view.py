@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.stacks.decisive import decisive
+from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -183,7 +183,7 @@ class JobView:
         return [party for party in self.parties if wanted(party)]
 
     @property
-    def looked_twice(self) -> bool:
+    def has_two_looks(self) -> bool:
         return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
     @property
@@ -219,7 +219,7 @@ class JobView:
         return next((one.environment[name] for one in self.snapshot.processes if name in one.environment), None)
 
 
-def look(
+def build_view(
     snapshot: JobSnapshot,
     processes: Sequence[ProcessJudgement],
     moved: Tuple[int, ...] = (),
@@ -255,7 +255,7 @@ def look(
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
     gone = _gone(process)
-    best = decisive(process, judged.threads)
+    best = decisive_thread(process, judged.threads)
     if gone:
         nothing = ThreadJudgement(kind="exited-or-crashed")
         return Party(
@@ -299,7 +299,7 @@ def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgem
         return []
     process, judged = snapshot.processes[0], processes[0].threads
     waits = (*COMMUNICATION, "implicit")
-    found = processes[0].those(lambda one: one.helper is None and _group(one) in waits)
+    found = processes[0].positions_where(lambda one: one.helper is None and _group(one) in waits)
     members = [
         Party(
             process=process, thread=process.threads[one], judged=judged[one], group=_group(judged[one]), is_thread=True
@@ -309,7 +309,7 @@ def _threads_as_parties(snapshot: JobSnapshot, processes: Sequence[ProcessJudgem
     return members if len(members) > 1 else []
 
 
-def without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
+def parties_without(parties: Iterable[Party], others: Iterable[Party]) -> List[Party]:
     """Those of `parties` that are not among the others, in their order."""
     left_out = frozenset(others)
     return [party for party in parties if party not in left_out]
@@ -335,7 +335,7 @@ def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
 def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bool] = lambda _: True) -> List[Party]:
     """Threads of one process as parties; only those with such a judgement if given."""
     process, judged = view.snapshot.processes[index], view.processes[index]
-    chosen = ((process.threads[one], judged.threads[one]) for one in judged.those(wanted))
+    chosen = ((process.threads[one], judged.threads[one]) for one in judged.positions_where(wanted))
     return [
         Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True) for thread, one in chosen
     ]

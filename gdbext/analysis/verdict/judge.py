@@ -5,24 +5,24 @@ from __future__ import annotations
 import dataclasses
 from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.communicators.launch_counts import counted
+from gdbext.analysis.communicators.launch_counts import with_launch_counts
 from gdbext.analysis.failures.gpu_findings import clean_reports, findings
-from gdbext.analysis.progress.between_looks import between_copies, between_looks, ran
+from gdbext.analysis.progress.between_looks import between_copies, between_looks, has_run
 from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.running import longer_look, was_woken
-from gdbext.analysis.progress.slow import doubted
-from gdbext.analysis.stacks.decisive import decisive
+from gdbext.analysis.progress.slow import doubt_slow_work
+from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log, kind_said
 from gdbext.analysis.verdict import causes_in_logs as told
 from gdbext.analysis.verdict import unread_ranks
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.chosen_remedies import remedies
-from gdbext.analysis.verdict.job_view import JobView, Party, look
-from gdbext.analysis.verdict.not_read import missing
+from gdbext.analysis.verdict.job_view import JobView, Party, build_view
+from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
-from gdbext.analysis.verdict.several_jobs import jobs_of, joined, mixed_up, part
-from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, heard
-from gdbext.analysis.verdict.wording import alone, in_places, start, verb, where, who
+from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
+from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
+from gdbext.analysis.verdict.wording import in_places, single_process_text, start, verb, where, who
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
@@ -41,10 +41,10 @@ _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
-    "slow work": lambda _, best: doubted(best),
+    "slow work": lambda _, best: doubt_slow_work(best),
     "unread": less_sure,
-    "counters": counted,
-    "witnesses": heard,
+    "counters": with_launch_counts,
+    "witnesses": with_witness_statements,
 }
 """What changes the confidence after the graph was read, in this order, by keys of REGRADES
 (model/considered_hypotheses.py)."""
@@ -71,7 +71,7 @@ def judge(
     return Diagnosis(
         snapshot=snapshot,
         processes=processes,
-        verdict=joined(snapshot, jobs, answers),
+        verdict=join_answers(snapshot, jobs, answers),
         gpu_errors=findings(snapshot),
     )
 
@@ -105,13 +105,13 @@ def _view(snapshot: JobSnapshot, before: Tuple[JobView, ...]) -> JobView:
     """One look, compared with the one before it."""
     known = Judged()
     processes = tuple(judge_process(process, snapshot.engine, known) for process in snapshot.processes)
-    went, stood = between_copies(snapshot, processes)
+    went, unmoved = between_copies(snapshot, processes)
     if before:
         differs, alike = between_looks(before[-1].snapshot, snapshot, processes)
         # Equal calls in two snapshots count as standing still where no bytes were compared.
-        stood = tuple(index for index in (stood or alike) if index in alike)
+        unmoved = tuple(index for index in (unmoved or alike) if index in alike)
         went = tuple(sorted({*went, *differs}))
-    return look(snapshot, processes, went, stood, before)
+    return build_view(snapshot, processes, went, unmoved, before)
 
 
 def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
@@ -130,7 +130,7 @@ def judge_process(
     profile = _PROFILES.get(process.engine or engine or "")
     texts = (*process.problems, *process.said) if len(process.threads) == 1 else ()
     judged = _with_backend(process, tuple(known.of(thread, profile, texts) for thread in process.threads))
-    best = decisive(process, judged)
+    best = decisive_thread(process, judged)
     if best is None:
         dead = process.state == ReadState.LOST and not process.alive and process.given is not Given.UNASKED
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
@@ -163,8 +163,8 @@ def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) ->
     it has Gloo's threads and no library for GPUs."""
     different = [one for one, _ in grouped(judged)]
     inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in different)
-    told = (*process.said, *(text for thread in process.threads for text in thread.problems))
-    inside = inside or any(_OF_GLOO.search(text) for text in told)
+    messages = (*process.said, *(text for thread in process.threads for text in thread.problems))
+    inside = inside or any(_OF_GLOO.search(text) for text in messages)
     threads = any(one.helper == GLOO_WORKER for one in different)
     if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
         return judged
@@ -194,7 +194,7 @@ def _unknown(view: JobView) -> Candidate:
     kinds = {party.group for party in parties}
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
-        text = alone(parties[0], idle, told.last_words(view, parties[0]))
+        text = single_process_text(parties[0], idle, told.last_words(view, parties[0]))
     elif {party.judged.collective for party in parties} == {"recv"}:
         text = (
             f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
@@ -220,7 +220,7 @@ def _unknown(view: JobView) -> Candidate:
         text = f"{start(in_places(parties))}. Together they fit no known pattern."
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
-    may_go_on = view.given is Given.LIVE and view.looked_twice and any(map(_may_go_on, parties))
+    may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
     may_go_on = may_go_on or nobody_asks(view)
     return Candidate(
         cause="unknown",
@@ -242,13 +242,13 @@ def _may_go_on(party: Party) -> bool:
     if party.thread is None:
         return False
     runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
-    return was_woken(party.thread) or (runs and ran(party.thread)) or party.judged.rule in REQUESTS
+    return was_woken(party.thread) or (runs and has_run(party.thread)) or party.judged.rule in REQUESTS
 
 
 def _verdict(view: JobView, best: Candidate) -> Verdict:
     culprits, victims = _indexes(best.culprits), _indexes(best.victims)
     victims = tuple(index for index in victims if index not in culprits)
-    shown = _decisive_party(view, best) or told.speaker(view)
+    shown = _decisive_party(view, best) or told.party_of_log_line(view)
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
@@ -258,9 +258,14 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         absent=best.absent,
         decisive_process=shown.index if shown else None,
         decisive_thread=(shown.id or None) if shown else None,
-        evidence=(*best.evidence, *told.quoted(view, best), *_stood_still(view, best), *unread_ranks.seen(view)),
+        evidence=(
+            *best.evidence,
+            *told.log_line_evidence(view, best),
+            *_stood_still(view, best),
+            *unread_ranks.unread_evidence(view),
+        ),
         remedies=unread_ranks.how_to_read(view, best) or remedies(view, best),
-        missing=missing(view, best),
+        missing=missing_lines(view, best),
         decided_by=best.decided_by,
         chain=best.chain,
         root=best.root,

@@ -7,7 +7,7 @@ from typing import List, Tuple
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView
 from gdbext.analysis.verdict.open_stacks import not_read
-from gdbext.analysis.verdict.unread_ranks import whom
+from gdbext.analysis.verdict.unread_ranks import labels
 from gdbext.analysis.verdict.wording import who
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.missing import Missing
@@ -24,7 +24,7 @@ _SECOND = {
 }
 
 
-def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
+def missing_lines(view: JobView, best: Candidate) -> Tuple[str, ...]:
     """Lines for people, the most useful first."""
     lines: List[str] = []
     snapshot = view.snapshot
@@ -34,7 +34,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")
     unseen = [process for process in view.unseen if not process.outlined]
     if unseen:
-        lines.append(f"missing: the main threads of {whom(unseen)}")
+        lines.append(f"missing: the main threads of {labels(unseen)}")
     lost = [
         process.rank for process in snapshot.processes if process.state == ReadState.LOST and process.rank is not None
     ]
@@ -50,7 +50,7 @@ def missing(view: JobView, best: Candidate) -> Tuple[str, ...]:
         lines.append("missing: CPU time and state of the threads, so spinning looks like being blocked")
     if view.given is not Given.LOG and not _has_communicators(view):
         lines.append("missing: NCCL's communicators (no symbols were found); equal calls count as the same collective")
-    if not view.looked_twice and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
+    if not view.has_two_looks and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
         lines.append(_SECOND.get(view.given, _SECOND[Given.LIVE]))
     return tuple(lines[:_MOST])
 

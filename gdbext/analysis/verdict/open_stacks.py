@@ -7,7 +7,7 @@ from typing import List, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate, one_lower
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.verdict.unread_ranks import whom
+from gdbext.analysis.verdict.unread_ranks import labels
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import ProcessJudgement, Remedy
 
@@ -44,28 +44,28 @@ def not_read(view: JobView) -> List[str]:
     if ran:
         threads = sum(map(_workers, view.snapshot.processes, view.processes))
         lines.append(
-            f"{threads} {'thread' if threads == 1 else 'threads'} of {whom(ran)} that ran, not read without a stop: "
+            f"{threads} {'thread' if threads == 1 else 'threads'} of {labels(ran)} that ran, not read without a stop: "
             "run again without --no-stop"
         )
     closed = [process for process in view.snapshot.processes if process.outlined]
     if closed:
-        lines.append(f"all stacks of {whom(closed)}: the kernel shows no more than states and counters")
+        lines.append(f"all stacks of {labels(closed)}: the kernel shows no more than states and counters")
     cut = {party.index: party.process for party in view.parties if _cut(party)}
     if cut:
         lines.append(
-            f"the outer frames of {whom(list(cut.values()))}: they need registers that only a stop shows; run again "
+            f"the outer frames of {labels(list(cut.values()))}: they need registers that only a stop shows; run again "
             "without --no-stop"
         )
     return lines
 
 
-def again(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
+def look_again_remedy(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     """Where threads that ran are what the answer lacks, no other advice is worth as much as a look that stops them."""
     ran = _ran(view)
     if not ran or (best.cause != "unknown" and not memory_alone(view)):
         return ()
     action = "Run again without --no-stop: gdbext then stops each rank for milliseconds, and reads running threads too"
-    return (Remedy(action, f"threads of {whom(ran)} were running and could not be read; they may show the cause"),)
+    return (Remedy(action, f"threads of {labels(ran)} were running and could not be read; they may show the cause"),)
 
 
 def _ran(view: JobView) -> List[RankSnapshot]:
@@ -85,5 +85,5 @@ def _others_matter(view: JobView, parties: Sequence[Party]) -> bool:
 
 def _workers(process: RankSnapshot, judged: ProcessJudgement) -> int:
     """Threads that ran and are not known to be helpers."""
-    workers = judged.those(lambda one: one.helper is None)
+    workers = judged.positions_where(lambda one: one.helper is None)
     return sum(thread.unread and not thread.outlined for thread in map(process.threads.__getitem__, workers))

@@ -18,7 +18,7 @@ from gdbext.knowledge.launch.launchers import VARIABLES
 from gdbext.model.considered_hypotheses import Considered, Regrade
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.patterns import regex
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.model.verdict import Diagnosis, Evidence, Verdict
 from gdbext.model.waits import Edge, Hypothesis, Node
 
@@ -38,14 +38,14 @@ def jobs_of(snapshot: JobSnapshot) -> Tuple[Indexes, ...]:
     by_launcher = _grouped(ranked, lambda process: " ".join(process.environment[name] for name in launched))
     if by_launcher and len(ranked) == len(everybody):
         return by_launcher
-    if not repeated(ranked):
+    if not repeated_ranks(ranked):
         return (everybody,)
     by_marks = (_grouped(ranked, key) for key in (_program, _engine, _size))
     found = by_launcher or next(filter(None, by_marks), ()) or _in_order(ranked)
     return _with_the_others(found, everybody) if found else (everybody,)
 
 
-def repeated(processes: Sequence[RankSnapshot]) -> List[int]:
+def repeated_ranks(processes: Sequence[RankSnapshot]) -> List[int]:
     """Rank numbers that more than one process has. The same process may have been read from two files."""
     named = {(one.host, one.pid if one.pid is not None else -one.index - 1, one.rank) for one in processes}
     counts = Counter(rank for _, _, rank in named if rank is not None)
@@ -70,7 +70,7 @@ def _grouped(ranked: Sequence[RankSnapshot], key: Callable[[RankSnapshot], Optio
     groups: Dict[Optional[str], List[RankSnapshot]] = {}
     for process in ranked:
         groups.setdefault(key(process), []).append(process)
-    if None in groups or not 1 < len(groups) <= _MOST_JOBS or any(repeated(group) for group in groups.values()):
+    if None in groups or not 1 < len(groups) <= _MOST_JOBS or any(repeated_ranks(group) for group in groups.values()):
         return ()
     return tuple(tuple(process.index for process in group) for group in groups.values())
 
@@ -111,7 +111,7 @@ def part(snapshot: JobSnapshot, indexes: Indexes) -> JobSnapshot:
     return dataclasses.replace(snapshot, processes=processes, world_size=size, absent=(), earlier=(), witnesses=())
 
 
-def joined(snapshot: JobSnapshot, jobs: Sequence[Indexes], answers: Sequence[Diagnosis]) -> Verdict:
+def join_answers(snapshot: JobSnapshot, jobs: Sequence[Indexes], answers: Sequence[Diagnosis]) -> Verdict:
     """The gravest verdict of the jobs, in numbers of the whole look; the summary names all jobs."""
     gravest = max(range(len(jobs)), key=lambda number: _weight(answers[number].verdict))
     verdict, own = answers[gravest].verdict, jobs[gravest]
@@ -182,10 +182,13 @@ def _considered(one: Considered, whole: _Whole) -> Considered:
 
 def mixed_up(snapshot: JobSnapshot, verdict: Verdict) -> Verdict:
     """Less sure, and said: rank numbers come twice and nothing tells the jobs apart."""
-    numbers = repeated(snapshot.processes)
+    numbers = repeated_ranks(snapshot.processes)
     if not numbers:
         return verdict
-    text = f"rank {folded(numbers)} occurs more than once: two jobs, or two samples of one job; give one job at a time"
+    text = (
+        f"rank {ranges_text(numbers)} occurs more than once: two jobs, or two samples of one job; "
+        "give one job at a time"
+    )
     confidence = one_lower(verdict.confidence)
     considered = verdict.considered
     if confidence != verdict.confidence:
@@ -203,7 +206,7 @@ def _named(snapshot: JobSnapshot, indexes: Indexes) -> str:
     processes = [snapshot.processes[index] for index in indexes]
     numbers = [one.rank for one in processes if one.rank is not None]
     pids = [str(one.pid) for one in processes if one.pid is not None]
-    names = f"ranks {folded(numbers)}" if numbers else f"{len(processes)} processes"
+    names = f"ranks {ranges_text(numbers)}" if numbers else f"{len(processes)} processes"
     some = ",".join(pids[:_MOST_NAMED]) + (",..." if len(pids) > _MOST_NAMED else "")
     programs = {_program(one) or one.engine for one in processes if one.rank is not None} - {None}
     program = f" of {programs.pop()}" if len(programs) == 1 else ""

@@ -10,9 +10,9 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.stacks.thread_kind import BUSY
 from gdbext.analysis.verdict.candidate import MOST_EVIDENCE, Candidate
-from gdbext.analysis.verdict.job_view import JobView, Party, without
-from gdbext.analysis.verdict.wording import named, start, verb, who
-from gdbext.knowledge.causes.slow import NOTHING
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
+from gdbext.analysis.verdict.wording import label_list, start, verb, who
+from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.model.job import RankSnapshot, Refusal
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.ranges import ranks
@@ -32,11 +32,11 @@ class _Fact(NamedTuple):
 def out_of_reach(view: JobView) -> Optional[Candidate]:
     """No stack of any rank that lives could be read."""
     closed = [process for process in view.snapshot.processes if process.outlined]
-    if not closed or without(view.parties, view.gone):
+    if not closed or parties_without(view.parties, view.gone):
         return None
     gone = {party.index for party in view.gone}
     others = [process for process in closed if process.index not in gone]
-    reason = f"{whom(others or closed)} could not be read: {_why(others or closed).text}."
+    reason = f"{labels(others or closed)} could not be read: {_why(others or closed).text}."
     away = _not_there(view)
     if view.gone and others:
         part = verb(view.gone, "it", "them")
@@ -61,10 +61,10 @@ def how_to_read(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     remedy = _why(closed).remedy if closed else ""
     if not remedy or best.cause != "unknown":
         return ()
-    return (Remedy(start(remedy), f"then gdbext can read the stacks of {whom(closed)}, which may show the cause"),)
+    return (Remedy(start(remedy), f"then gdbext can read the stacks of {labels(closed)}, which may show the cause"),)
 
 
-def seen(view: JobView) -> Tuple[Evidence, ...]:
+def unread_evidence(view: JobView) -> Tuple[Evidence, ...]:
     """What the kernel says of the ranks that could not be read, equal statements together."""
     groups: Dict[Tuple[int, str], List[_Fact]] = {}
     for process in view.snapshot.processes:
@@ -77,23 +77,23 @@ def seen(view: JobView) -> Tuple[Evidence, ...]:
         least = min(fact.cpu for fact in facts)
         said = text.replace("{cpu}", f"{least:.0%} of a core{'' if one else ' or more'}")
         said = said.replace("{is}", "is" if one else "are")
-        said = said.replace("{who}", whom([fact.process for fact in facts]))
+        said = said.replace("{who}", labels([fact.process for fact in facts]))
         lines.append(Evidence(said, first.process.index, first.thread.id if first.thread is not None else None))
     return tuple(lines[:MOST_EVIDENCE])
 
 
-def whom(processes: List[RankSnapshot]) -> str:
+def labels(processes: List[RankSnapshot]) -> str:
     """`ranks 0-2,5` or `pid 4711`."""
     numbers = [process.rank for process in processes if process.rank is not None]
     if len(numbers) == len(processes):
         return ranks(numbers)
-    return named([process.label for process in processes])
+    return label_list([process.label for process in processes])
 
 
 def _why(processes: List[RankSnapshot]) -> Refusal:
     """Why they could not be read, and what to do about it, as the look found it."""
-    told = (one.refusal or Refusal(problem) for one in processes for problem in one.problems[:1])
-    return next(told, Refusal("no reason was reported"))
+    refusals = (one.refusal or Refusal(problem) for one in processes for problem in one.problems[:1])
+    return next(refusals, Refusal("no reason was reported"))
 
 
 def _not_there(view: JobView) -> str:
@@ -141,5 +141,5 @@ def _facts(process: RankSnapshot) -> Iterator[_Fact]:
 def _asleep(process: RankSnapshot) -> bool:
     """It was looked at twice, and did nothing."""
     return all(
-        thread.state in ("S", "I") and thread.cpu is not None and thread.cpu < NOTHING for thread in process.threads
+        thread.state in ("S", "I") and thread.cpu is not None and thread.cpu < NO_RATE for thread in process.threads
     )

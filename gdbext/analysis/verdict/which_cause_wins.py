@@ -12,7 +12,7 @@ from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.waits import STRENGTHS, Hypothesis, WaitGraph
 
 _ORDER = tuple(STRENGTHS)
-_SAID = ("witnesses", "checks", "counters", "logs")
+_STRONG_SOURCES = ("witnesses", "checks", "counters", "logs")
 
 
 def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> Tuple[Hypothesis, ...]:
@@ -20,16 +20,18 @@ def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> T
     by their weakest edge."""
     finder = Finder(view, graph)
     found = [*finder.of_circles(), *finder.of_ends(), *finder.of_facts(facts)]
-    return tuple(sorted(contradicted(found), key=_weight, reverse=True))
+    return tuple(sorted(with_contradictions(found), key=_weight, reverse=True))
 
 
-def contradicted(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
+def with_contradictions(found: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
     """With what they say against each other. Who was seen to go on does not hang, unless memory proves a circle; and
     ranks that look idle are none where something else tells what went wrong."""
     going = max((one for one in found if one.source == "progress"), key=_sureness, default=None)
     circle = next((one for one in found if one.circle and one.weakest == "proven"), None)
     fault = next((one for one in found if _is_fault(one)), None)
-    said = next((one for one in found if one.source in _SAID and one.cause not in ("unknown", "not-a-hang")), None)
+    said = next(
+        (one for one in found if one.source in _STRONG_SOURCES and one.cause not in ("unknown", "not-a-hang")), None
+    )
     for one in found:
         against = one.contradictions
         if one.source == "progress" and circle is not None:

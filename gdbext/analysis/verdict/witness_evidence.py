@@ -12,7 +12,18 @@ from gdbext.knowledge.causes.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence, ThreadJudgement
 from gdbext.model.witness import Statement
 
-_TOLD = ("gpu-fault", "gpu-error", "shm-full", "dead", "gone-wrong", "mismatch", "behind", "spins", "in-sync", "kernel")
+_EVIDENCE_STATEMENTS = (
+    "gpu-fault",
+    "gpu-error",
+    "shm-full",
+    "dead",
+    "gone-wrong",
+    "mismatch",
+    "behind",
+    "spins",
+    "in-sync",
+    "kernel",
+)
 """What is worth a line of evidence, the weightiest first."""
 _MOST = 4
 _SPINNING = 0.7  # of a core
@@ -87,8 +98,8 @@ def gpu_cores_alone(view: JobView) -> Optional[Candidate]:
     """No stack was read, and GPU cores without an exception say which kernel sits where: no more than that."""
     if view.parties or all(process.kernels is None for process in view.snapshot.processes):
         return None
-    told = [one.text for says in ("spins", "behind", "kernel") for _, one in _statements(view, says)]
-    places = "; ".join(told[:_MOST]) or "no kernel is on a GPU"
+    texts = [one.text for says in ("spins", "behind", "kernel") for _, one in _statements(view, says)]
+    places = "; ".join(texts[:_MOST]) or "no kernel is on a GPU"
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -101,12 +112,16 @@ def gpu_cores_alone(view: JobView) -> Optional[Candidate]:
 PATTERNS = (gpu_fault, shm_full, behind)
 
 
-def heard(view: JobView, best: Candidate) -> Candidate:
+def with_witness_statements(view: JobView, best: Candidate) -> Candidate:
     """The candidate with what the witnesses say beside its own evidence, less sure where they contradict it."""
     contradicts = CONTRADICTS.get(best.cause, ())
-    told = [(name, one) for says in dict.fromkeys((*_TOLD, *contradicts)) for name, one in _statements(view, says)]
-    lines = [Evidence(f"{name}: {one.text}", one.process) for name, one in told[:_MOST]]
-    against = [f"{name}: {one.text}" for name, one in told if one.says in contradicts]
+    statements = [
+        (name, one)
+        for says in dict.fromkeys((*_EVIDENCE_STATEMENTS, *contradicts))
+        for name, one in _statements(view, says)
+    ]
+    lines = [Evidence(f"{name}: {one.text}", one.process) for name, one in statements[:_MOST]]
+    against = [f"{name}: {one.text}" for name, one in statements if one.says in contradicts]
     confidence, summary = best.confidence, best.summary
     if against:
         confidence = one_lower(confidence)

@@ -44,11 +44,11 @@ def who(parties: Sequence[Party]) -> str:
         owners: Dict[str, List[str]] = {}
         for party in parties:
             owners.setdefault(party.process.label, []).append(str(party.id))
-        return named([f"{_threads(ids)} {named(ids)}{_of(process)}" for process, ids in owners.items()])
+        return label_list([f"{_threads(ids)} {label_list(ids)}{_of(process)}" for process, ids in owners.items()])
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
-    return named([party.process.label for party in parties])
+    return label_list([party.process.label for party in parties])
 
 
 def _of(process: str) -> str:
@@ -59,7 +59,7 @@ def _threads(ids: Sequence[str]) -> str:
     return "thread" if len(set(ids)) == 1 else "threads"
 
 
-def named(labels: Sequence[str]) -> str:
+def label_list(labels: Sequence[str]) -> str:
     """`pid 1, pid 2 and 7 more`, each once."""
     labels = list(dict.fromkeys(labels))
     *first, last = [*labels[:4], f"{len(labels) - 4} more"] if len(labels) > 4 else labels
@@ -80,7 +80,7 @@ def place(frame: Optional[Frame]) -> str:
     """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
     if frame is None:
         return "an unknown place"
-    name = _NAMES.know(frame).name
+    name = _NAMES.known_frame(frame).name
     if name is None:
         nameless = f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
         return f"{_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
@@ -129,7 +129,7 @@ def where(party: Party) -> str:
         inner = party.frame((judged.frame or 0) + 1) or inner
     inner = _caller_of_report(party, inner) or inner
     if party.kind == "gil":
-        inner = _taker(party, inner) or inner
+        inner = _gil_taker(party, inner) or inner
     if judged.kind == "cuda-error-throw" and outer is not None:
         return place(outer)
     if inner is None or (
@@ -140,8 +140,8 @@ def where(party: Party) -> str:
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
-    if telling is not None and telling is not inner and _NAMES.know(telling).name is None:
-        own = _NAMES.know(inner).name if inner is not None and party.group != "fatal" else None
+    if telling is not None and telling is not inner and _NAMES.known_frame(telling).name is None:
+        own = _NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
         return f"{own}, called from {place(telling)}" if own else place(telling)
     if (
         telling is None
@@ -152,7 +152,7 @@ def where(party: Party) -> str:
     ):
         return place(telling)
     name = telling.function or "an unnamed function"
-    if telling.language == "python" or _NAMES.know(telling).name is None:
+    if telling.language == "python" or _NAMES.known_frame(telling).name is None:
         name = place(telling)
     return f"{name}, called from {place(outer)}"
 
@@ -162,9 +162,9 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     calls = party.thread.calls if party.thread is not None else ()
     first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
     outwards = [frame for frame in calls[first:] if not _says_nothing(frame)]
-    own = [frame for frame in outwards if _NAMES.know(frame).name or not _NAMES.know(frame).system]
-    named = [frame for frame in calls[first:] if _NAMES.know(frame).name and not _NAMES.know(frame).entry]
-    for some in ([one for one in own if _NAMES.know(one).name], [one for one in own if one.library], named[-1:]):
+    own = [frame for frame in outwards if _NAMES.known_frame(frame).name or not _NAMES.known_frame(frame).system]
+    named = [frame for frame in calls[first:] if _NAMES.known_frame(frame).name and not _NAMES.known_frame(frame).entry]
+    for some in ([one for one in own if _NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
         if some:
             return some[0]
     return inner
@@ -173,7 +173,7 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
 def _says_nothing(frame: Frame) -> bool:
     name = frame.function or ""
     waits = _WAITS.match(name) or _LEFT_BY_SIGNAL.match(name) or _OF_WINDOWS.match(name)
-    return waits is not None or _NAMES.know(frame).entry
+    return waits is not None or _NAMES.known_frame(frame).entry
 
 
 def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
@@ -185,7 +185,7 @@ def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     return next((frame for frame in calls[first:] if frame.function and not reports_failure(frame.function)), None)
 
 
-def _taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
+def _gil_taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """CPython's own function that takes the GIL, not the one of its condition variable."""
     if inner is None or not _OF_CONDITION.match(inner.function or ""):
         return None
@@ -200,9 +200,9 @@ def in_places(parties: Sequence[Party]) -> str:
     for party in parties:
         places.setdefault(where(party), []).append(party)
     shown = list(places.items())[:_MOST_PLACES]
-    told = " and ".join(f"{who(some)} {is_in(some)} {place}" for place, some in shown)
+    text = " and ".join(f"{who(some)} {is_in(some)} {place}" for place, some in shown)
     more = len(parties) - sum(len(some) for _, some in shown)
-    return f"{told}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else told
+    return f"{text}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else text
 
 
 def is_in(parties: Sequence[Party]) -> str:
@@ -213,7 +213,7 @@ def is_in(parties: Sequence[Party]) -> str:
     return f"{verb(parties, 'waits', 'wait')} for {held} in" if held else verb(parties, "is in", "are in")
 
 
-def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
+def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
     """The sentences about the one process that was read beside idle ones, where they are all that can be said.
     `last_words`: the line in which a process tells of its end."""
     name, given = _alone_name(party), party.process.given
@@ -223,17 +223,19 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
             does = "waits for a lock; who asked for it is not on its stack"
         if idle:
             others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
-            told = f"{others}. That does not show whether {who([party])} is stuck or at work."
+            explanation = f"{others}. That does not show whether {who([party])} is stuck or at work."
         elif party.kind == "gil" and any(thread.gil for thread in party.process.threads):
-            told = _holder(party)
+            explanation = _holder(party)
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
-            told = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
+            explanation = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            told = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
-            told = told.format(unread="is not in the text" if given is Given.TEXT else "was not read")
+            explanation = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
         else:
-            told = "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
-        return f"{name} {does}. {told}"
+            explanation = (
+                "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
+            )
+        return f"{name} {does}. {explanation}"
     state = f"died in {where(party)}" if party.thread is not None and party.thread.calls else "died"
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
@@ -247,7 +249,7 @@ def alone(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
 def _holder(party: Party) -> str:
     """Who holds the GIL, as the dump itself marks it."""
     holder = next(thread for thread in party.process.threads if thread.gil)
-    inside = next((one for one in holder.calls if _NAMES.know(one).name and not _says_nothing(one)), None)
+    inside = next((one for one in holder.calls if _NAMES.known_frame(one).name and not _says_nothing(one)), None)
     return f"Thread {holder.id} holds it{f', in {place(inside)}' if inside is not None else ''}."
 
 

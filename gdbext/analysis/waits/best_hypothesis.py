@@ -8,15 +8,15 @@ from typing import List, Mapping, Sequence
 from gdbext.analysis.locks.changing_hands import held_up
 from gdbext.analysis.progress.waits_for_ranks import sleeps_on
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, without
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
 from gdbext.analysis.verdict.which_cause_wins import hypotheses
 from gdbext.analysis.verdict.wording import taken_in
-from gdbext.analysis.waits.chain import LONGEST, explained, own_of
+from gdbext.analysis.waits.chain import LONGEST, own_of, with_chain
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import ways_out
-from gdbext.analysis.waits.facts_beside_stacks import draw, gathered
+from gdbext.analysis.waits.facts_beside_stacks import draw, gather_facts
 from gdbext.analysis.waits.graph_builder import build
-from gdbext.analysis.waits.hypotheses import stuck
+from gdbext.analysis.waits.hypotheses import stuck_ranks
 from gdbext.analysis.waits.prose import summary
 from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.verdict import Evidence
@@ -30,12 +30,12 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
     """The answer of the graph; `unknown` with the chain of a rank where nothing explains the waiting. It carries all
     that was weighed for it."""
     drawing = build(view)
-    facts = draw(drawing, gathered(view))
+    facts = draw(drawing, gather_facts(view))
     graph = drawing.graph
     found = hypotheses(view, graph, facts)
     said = {fact.row: fact.said for fact in facts}
     best = _best(drawing, found, said) if found else unknown
-    answer = explained(drawing, graph, found, best)
+    answer = with_chain(drawing, graph, found, best)
     evidence = (*answer.evidence, *held_up(drawing, graph, answer))
     waiting = (answer.victims or view.parties)[:1] if answer.cause == "unknown" else ()
     evidence += tuple(line for party in waiting for line in ways_out(view, party))
@@ -45,8 +45,8 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
 def _considered(view: JobView, found: Sequence[Hypothesis], answer: Candidate) -> Considered:
     own = own_of(found, answer)
     # The answer's chain names all ranks at its beginning.
-    told = tuple(replace(one, chain=answer.chain if one is own else one.chain[:LONGEST]) for one in found)
-    return Considered(told, stuck(view), found.index(own) if own is not None else None)
+    shortened = tuple(replace(one, chain=answer.chain if one is own else one.chain[:LONGEST]) for one in found)
+    return Considered(shortened, stuck_ranks(view), found.index(own) if own is not None else None)
 
 
 def _best(drawing: Drawing, found: Sequence[Hypothesis], said: Mapping[str, Candidate]) -> Candidate:
@@ -54,12 +54,12 @@ def _best(drawing: Drawing, found: Sequence[Hypothesis], said: Mapping[str, Cand
     best = found[0]
     if best.source == "graph":
         return _candidate(drawing, best)
-    told = said[best.row]
+    best_one = said[best.row]
     graph = next((one for one in found if one.source == "graph"), None)
-    if best.source in ("progress", "idle") or told.culprits or told.absent or graph is None or not graph.blamed:
-        return told
+    if best.source in ("progress", "idle") or best_one.culprits or best_one.absent or graph is None or not graph.blamed:
+        return best_one
     own = _candidate(drawing, graph)
-    return replace(told, culprits=own.culprits, victims=own.victims, evidence=(*told.evidence, *own.evidence))
+    return replace(best_one, culprits=own.culprits, victims=own.victims, evidence=(*best_one.evidence, *own.evidence))
 
 
 def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
@@ -85,7 +85,7 @@ def _victims(drawing: Drawing, best: Hypothesis, culprits: Sequence[Party]) -> L
     reached = [party for party in drawing.view.parties if party.index in indexes]
     blamed = {one.index for one in culprits}
     if drawing.view.threads_as_ranks:
-        return without(reached, culprits)
+        return parties_without(reached, culprits)
     return [party for party in reached if party.index not in blamed]
 
 

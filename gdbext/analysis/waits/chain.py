@@ -11,7 +11,7 @@ from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import who
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import ON_DEVICE, UNNAMED
-from gdbext.knowledge.causes.wait_causes import SPEAKS_UP
+from gdbext.knowledge.causes.wait_causes import MIN_SHOWN_SHARE
 from gdbext.model.waits import Edge, Hypothesis, Node, WaitGraph
 
 LONGEST = 64
@@ -19,7 +19,7 @@ LONGEST = 64
 _MOST_ALTERNATIVES = 3
 
 
-def explained(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], best: Candidate) -> Candidate:
+def with_chain(drawing: Drawing, graph: WaitGraph, found: Sequence[Hypothesis], best: Candidate) -> Candidate:
     """The answer with its chain, where the graph agrees with whom it blames, and with the other hypotheses."""
     if best.cause == "not-a-hang":
         return best
@@ -46,7 +46,7 @@ def own_of(found: Sequence[Hypothesis], best: Candidate) -> Optional[Hypothesis]
 def _is_another(one: Hypothesis, own: Optional[Hypothesis], best: Candidate) -> bool:
     """Whether it is worth to be told beside the answer."""
     is_answer = one.cause == best.cause and (one is own or not (one.culprits or one.absent))
-    if is_answer or one.share < SPEAKS_UP or one.cause == "unknown":
+    if is_answer or one.share < MIN_SHOWN_SHARE or one.cause == "unknown":
         return False
     return one.source == "graph" or not (one.source in ("progress", "idle") or _agrees(one, best))
 

@@ -10,7 +10,7 @@ Circle = Tuple[str, ...]
 """Ids of nodes each of which waits for another one of them."""
 
 
-def circles(graph: WaitGraph) -> Tuple[Circle, ...]:
+def find_circles(graph: WaitGraph) -> Tuple[Circle, ...]:
     """Deadlocks: circles of waits that need all they point to, and knots of others that nothing outside can end (of
     these the ranks first)."""
     strict = _components(graph.nodes, lambda node: [one.target.id for one in graph.after(node) if one.needs == ALL])
@@ -86,7 +86,7 @@ def reversed_edges(graph: WaitGraph) -> Dict[str, List[Edge]]:
     return before
 
 
-def reaching(before: Dict[str, List[Edge]], roots: Iterable[str]) -> Dict[str, Edge]:
+def paths_to_roots(before: Dict[str, List[Edge]], roots: Iterable[str]) -> Dict[str, Edge]:
     """Every node from which a root can be reached, with its first edge on a shortest way there."""
     roots = list(roots)
     ways: Dict[str, Edge] = {}
@@ -104,7 +104,7 @@ def reaching(before: Dict[str, List[Edge]], roots: Iterable[str]) -> Dict[str, E
     return ways
 
 
-def around(graph: WaitGraph, circle: Circle, first: str) -> Tuple[Edge, ...]:
+def way_around(graph: WaitGraph, circle: Circle, first: str) -> Tuple[Edge, ...]:
     """The shortest way from a node of a circle back to it, inside of the circle."""
     inside = set(circle)
     before: Dict[str, Edge] = {}
@@ -127,7 +127,7 @@ def around(graph: WaitGraph, circle: Circle, first: str) -> Tuple[Edge, ...]:
     return ()
 
 
-def upstream(graph: WaitGraph) -> Dict[str, FrozenSet[str]]:
+def upstream_kinds(graph: WaitGraph) -> Dict[str, FrozenSet[str]]:
     """For each node the kinds of nodes from which it can be reached. There are few kinds: each node changes seldom."""
     found: Dict[str, FrozenSet[str]] = {node: frozenset() for node in graph.nodes}
     todo = list(graph.nodes)

@@ -48,7 +48,7 @@ class Ends:
         """Outside of any communication: at work, in a loop, or waiting for something that was not read."""
         if not is_alive(party):
             return "external"
-        if self._view.looked_twice and not moves_about(self._view, party) and self._waiting:
+        if self._view.has_two_looks and not moves_about(self._view, party) and self._waiting:
             seconds = seconds_in_place(self._view, party, self._waiting)
             return "spinning" if seconds >= self._view.spinning_after else "progressing"
         return "progressing" if may_progress(party) else "external"

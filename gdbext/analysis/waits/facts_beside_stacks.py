@@ -62,7 +62,7 @@ class Fact(NamedTuple):
     roots: Tuple[Node, ...] = ()
 
 
-def gathered(view: JobView) -> Tuple[Fact, ...]:
+def gather_facts(view: JobView) -> Tuple[Fact, ...]:
     """Each pattern is asked once."""
     found: List[Fact] = []
     for source, patterns in _SOURCES.items():

@@ -22,10 +22,10 @@ def build(view: JobView) -> Drawing:
     for process in view.unseen:
         drawing.process(process, "unread")
     _kernel(drawing)
-    whole_stacks.before(drawing)
+    whole_stacks.before_general_rules(drawing)
     lock_and_join_holders.draw(drawing)
     collective_waits.draw(drawing)
-    whole_stacks.after(drawing)
+    whole_stacks.after_general_rules(drawing)
     _inside_driver(drawing)
     return drawing
 

@@ -6,7 +6,14 @@ from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.waits.cycles import Circle, around, circles, reaching, reversed_edges, upstream
+from gdbext.analysis.waits.cycles import (
+    Circle,
+    find_circles,
+    paths_to_roots,
+    reversed_edges,
+    upstream_kinds,
+    way_around,
+)
 from gdbext.analysis.waits.drawing import rank_id
 from gdbext.analysis.waits.facts_beside_stacks import Fact
 from gdbext.knowledge.causes.wait_causes import CAUSES, CauseRow
@@ -32,7 +39,7 @@ class _End(NamedTuple):
     ways: _Ways
 
 
-def stuck(view: JobView) -> Tuple[int, ...]:
+def stuck_ranks(view: JobView) -> Tuple[int, ...]:
     """Process indexes of the ranks that wait for others."""
     return tuple(sorted({party.index for party in view.parties if party.group in _STUCK}))
 
@@ -44,7 +51,7 @@ class Finder:
         self._graph = graph
         self._before = reversed_edges(graph)
         self._everybody = {party.index for party in view.parties}
-        self._stuck = set(stuck(view))
+        self._stuck = set(stuck_ranks(view))
         self._moved = frozenset(view.moved)
         self._operations = {party.index: party.judged.collective for party in view.parties}
         self._kinds = {party.index: party.kind for party in view.parties}
@@ -54,7 +61,7 @@ class Finder:
 
     def of_circles(self) -> Iterator[Hypothesis]:
         groups: Dict[Tuple[str, int], List[Circle]] = {}
-        for circle in circles(self._graph):
+        for circle in find_circles(self._graph):
             row = self._row_of_circle(circle)
             if row is not None:  # one that is sure makes no other one surer
                 groups.setdefault((row.id, self._sure(circle)[0]), []).append(circle)
@@ -75,7 +82,7 @@ class Finder:
         return next((row for row in fitting if not row.via or not via.isdisjoint(row.via)), None)
 
     def _circle(self, row: CauseRow, circle: Circle, nodes: Sequence[str]) -> Hypothesis:
-        ways = reaching(self._before, nodes)
+        ways = paths_to_roots(self._before, nodes)
         inside = [self._graph.nodes[one] for one in nodes]
         blamed = self._fewer(inside) if row.few else [one for one in inside if one.kind in _SUBJECTS]
         named = {one.id for one in blamed}
@@ -91,20 +98,20 @@ class Finder:
 
     def _turn(self, row: CauseRow, circle: Circle, first: str) -> Tuple[Edge, ...]:
         """A way around, as sure as what the row says: where several meet, one by what the row is about."""
-        turn = around(self._graph, circle, first)
+        turn = way_around(self._graph, circle, first)
         if any(_is_about(row, edge) for edge in turn):
             return turn
         inside = set(circle)
         own = (edge for one in circle for edge in self._graph.after(one) if edge.target.id in inside)
         some = islice((edge for edge in own if _is_about(row, edge)), _MOST_TURNS)
-        turns = [around(self._graph.by(edge), circle, edge.source.id) for edge in some]
+        turns = [way_around(self._graph.by(edge), circle, edge.source.id) for edge in some]
         return max(turns, key=lambda one: (min(_ORDER.index(edge.strength) for edge in one), -len(one)))
 
     def _until(self, circle: Circle, entry: str, first: str) -> Tuple[Edge, ...]:
         """From where a chain enters a circle to the node that is told first."""
         if entry == first:
             return ()
-        ways = reaching(self._before, [first])
+        ways = paths_to_roots(self._before, [first])
         return _way({one: ways[one] for one in circle if one in ways}, entry, {first})
 
     def _fewer(self, nodes: Sequence[Node]) -> List[Node]:
@@ -129,7 +136,7 @@ class Finder:
     # --- ends ---
 
     def of_ends(self) -> Iterator[Hypothesis]:
-        above = upstream(self._graph)
+        above = upstream_kinds(self._graph)
         alike: Dict[Tuple[object, ...], List[Node]] = {}
         for node in self._graph.nodes.values():
             if node.state is not None and not self._graph.after(node.id):
@@ -138,7 +145,7 @@ class Finder:
         groups: Dict[str, _End] = {}
         for (_, _, via, kinds), nodes in alike.items():
             assert isinstance(via, frozenset) and isinstance(kinds, frozenset)
-            ways = reaching(self._before, (one.id for one in nodes))
+            ways = paths_to_roots(self._before, (one.id for one in nodes))
             row = self._row_of_end(nodes, via, kinds, ways)
             if row is not None:
                 group = groups.setdefault(row.id, _End([], {}))
@@ -214,7 +221,7 @@ class Finder:
         for fact in facts:
             said = fact.said
             blamed = [*self._nodes_of(said.culprits), *(self._graph.nodes[f"absent:{one}"] for one in said.absent)]
-            ways = reaching(self._before, (one.id for one in fact.roots))
+            ways = paths_to_roots(self._before, (one.id for one in fact.roots))
             named = {party.index for party in (*said.culprits, *said.victims)}
             explained = {*self._reached(ways), *named} if said.culprits or said.absent else self._stuck | named
             chain = _way(ways, self._victim(ways, blamed), {one.id for one in fact.roots})
@@ -242,8 +249,8 @@ class Finder:
     def _of_log(self, blamed: Sequence[Node], victims: Iterable[Party]) -> Tuple[str, ...]:
         """Ranks that a line names as missing, and that stand where the others wait for them: the line is older."""
         joined = {edge.target.id for one in self._nodes_of(victims) for edge in self._graph.after(one.id)}
-        there = {one.label for one in blamed for edge in self._graph.after(one.id) if edge.target.id in joined}
-        return tuple(f"{label} has reached what the others wait for" for label in sorted(there))
+        labels = {one.label for one in blamed for edge in self._graph.after(one.id) if edge.target.id in joined}
+        return tuple(f"{label} has reached what the others wait for" for label in sorted(labels))
 
     # --- all ---
 

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import is_in, named, operation, place, start, taken_in, verb, what, where, who
+from gdbext.analysis.verdict.wording import is_in, label_list, operation, place, start, taken_in, verb, what, where, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
@@ -26,7 +26,7 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     """Two sentences for a person."""
     roles = {**_of_culprits(one, culprits, victims), **_of_victims(one, culprits, victims)}
     turn = _circle_of(one)
-    roles["story"] = story(turn)
+    roles["story"] = chain_text(turn)
     roles["Circle"] = _heading(turn)
     roles["behind"], roles["have_behind"] = _behind(culprits, victims)
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
@@ -41,23 +41,25 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
 
 
 def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
-    told = list(culprits) or list(victims)
-    name = who(told) if told else "an unknown rank"
+    subjects = list(culprits) or list(victims)
+    name = who(subjects) if subjects else "an unknown rank"
     return {
         "Culprits": start(name),
         "culprits": name,
-        "are": verb(told, "is", "are"),
-        "have": verb(told, "has", "have"),
-        "do": verb(told, "does", "do"),
-        "open": verb(told, "opens", "open"),
-        "tear": verb(told, "tears", "tear"),
-        "set": verb(told, "sets", "set"),
-        "wait_c": verb(told, "waits", "wait"),
-        "where": where(told[0]) if told else "a place that could not be read",
-        "ending": _ending(told[0]) if told else "",
-        "torn": "a communicator" if told and told[0].kind == "nccl-destroy-abort" else "a communicator or a context",
-        "Culprit_is_in": f"{start(who(told[:1]))} {is_in(told[:1])} {where(told[0])}." if told else "",
-        "Culprits_and_absent": start(named(_away(one, culprits) or ["a member is missing"])),
+        "are": verb(subjects, "is", "are"),
+        "have": verb(subjects, "has", "have"),
+        "do": verb(subjects, "does", "do"),
+        "open": verb(subjects, "opens", "open"),
+        "tear": verb(subjects, "tears", "tear"),
+        "set": verb(subjects, "sets", "set"),
+        "wait_c": verb(subjects, "waits", "wait"),
+        "where": where(subjects[0]) if subjects else "a place that could not be read",
+        "ending": _ending(subjects[0]) if subjects else "",
+        "torn": "a communicator"
+        if subjects and subjects[0].kind == "nccl-destroy-abort"
+        else "a communicator or a context",
+        "Culprit_is_in": f"{start(who(subjects[:1]))} {is_in(subjects[:1])} {where(subjects[0])}." if subjects else "",
+        "Culprits_and_absent": start(label_list(_away(one, culprits) or ["a member is missing"])),
         "sides": _sides([*culprits, *victims]),
         "different": _different([*culprits, *victims]),
         "Same": "It is the same communicator, so none of them can complete."
@@ -86,29 +88,31 @@ def _behind(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[str, s
 
 
 def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
-    told = list(victims) or list(culprits)
-    waits = f"{start(who(told))} {verb(told, 'waits', 'wait')} for that in {where(told[0])}." if victims else ""
+    subjects = list(victims) or list(culprits)
+    waits = (
+        f"{start(who(subjects))} {verb(subjects, 'waits', 'wait')} for that in {where(subjects[0])}." if victims else ""
+    )
     return {
-        "Victims": start(who(told)) if told else "Other ranks",
-        "victims": who(told) if told else "other ranks",
-        "wait": verb(told, "waits", "wait"),
-        "what": what(told) if told else "something",
-        **_awaited(one, told),
-        "what_where": where(told[0]) if told else "something",
+        "Victims": start(who(subjects)) if subjects else "Other ranks",
+        "victims": who(subjects) if subjects else "other ranks",
+        "wait": verb(subjects, "waits", "wait"),
+        "what": what(subjects) if subjects else "something",
+        **_awaited(one, subjects),
+        "what_where": where(subjects[0]) if subjects else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
         "are_all": verb([*culprits, *victims], "is", "are"),
-        "Everybody": start(who([*culprits, *victims])) if told else "No rank",
+        "Everybody": start(who([*culprits, *victims])) if subjects else "No rank",
     }
 
 
-def _awaited(one: Hypothesis, told: Sequence[Party]) -> Dict[str, str]:
+def _awaited(one: Hypothesis, subjects: Sequence[Party]) -> Dict[str, str]:
     """`in all_reduce`; of ranks that only wait for their GPU the collective that it runs: `for all_reduce`."""
     called = next((edge.target.label for edge in one.chain if edge.target.kind == "collective"), "")
-    named = any(party.judged.collective or party.group == "collective" for party in told)
+    named = any(party.judged.collective or party.group == "collective" for party in subjects)
     if called and not named and called != UNNAMED:
         return {"in_what": f"for {called}", "it": "it"}
     return {
-        "in_what": f"in {what(told) if told else 'something'}",
+        "in_what": f"in {what(subjects) if subjects else 'something'}",
         "it": "it" if named or called != UNNAMED else "the collective",
     }
 
@@ -250,7 +254,7 @@ _NEEDS = ("collective", "rendezvous")
 _BARE = ("mutex", "rwlock", "futex", "semaphore", "condition", "lock")
 
 
-def story(way: Sequence[Edge]) -> str:
+def chain_text(way: Sequence[Edge]) -> str:
     """`thread 1 waits for mutex 0x55.. that thread 2 holds; thread 2 waits for the end of thread 3`."""
     several = len({one.process for edge in way for one in (edge.source, edge.target) if one.process is not None}) > 1
     pieces: List[str] = []
@@ -278,23 +282,23 @@ def story(way: Sequence[Edge]) -> str:
             pieces.append(f"{subject} waits for {_thing(edge.target)} that it holds itself")
         else:
             pieces.append(f"{subject} waits for {_thing(edge.target)} that {_name(following.target, several)} holds")
-    told = pieces[:_MOST_STEPS]
-    if len(told) < len(pieces):
-        told.append(f"and so on over {len(pieces) - len(told):,} more")
-    return "; ".join(told)
+    shown = pieces[:_MOST_STEPS]
+    if len(shown) < len(pieces):
+        shown.append(f"and so on over {len(pieces) - len(shown):,} more")
+    return "; ".join(shown)
 
 
-def told(way: Sequence[Edge], parties: Mapping[str, Party]) -> str:
+def chain_with_end(way: Sequence[Edge], parties: Mapping[str, Party]) -> str:
     """A way in words, and what the last thread of it does, where it waits for no other."""
     if not way:
         return "nothing holds it up any more"
     end = way[-1].target
     if end.kind == "lock" and end.state == "progressing":
-        return f"{story(way)}, which changes hands"
+        return f"{chain_text(way)}, which changes hands"
     last = parties.get(end.id)
     if last is None or any(edge.source.id == end.id for edge in way):
-        return story(way)
-    return f"{story(way)}; {_name(end, end.process != way[0].source.process)} is in {where(last)}"
+        return chain_text(way)
+    return f"{chain_text(way)}; {_name(end, end.process != way[0].source.process)} is in {where(last)}"
 
 
 def _name(one: Node, several: bool) -> str:

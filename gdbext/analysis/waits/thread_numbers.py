@@ -58,7 +58,7 @@ class Threads:
                     yield waiter, wait
 
 
-def decided(party: Party) -> str:
+def deciding_function(party: Party) -> str:
     """The function that decides what the thread waits for, by its name."""
     frame = party.frame(party.judged.frame)
     return (frame.function if frame is not None else None) or ""

@@ -17,7 +17,7 @@ from gdbext.capture.elf.layout import SHF_COMPRESSED, SHT_NOBITS
 from gdbext.capture.elf.reader import Section
 from gdbext.capture.elf.unpacked import unpacked_size
 from gdbext.capture.gpu_code.fatbins import ZSTD
-from gdbext.capture.gpu_code.unpacking import unpacked
+from gdbext.capture.gpu_code.unpacking import decompress
 
 _STRINGS = (b".debug_str", b".debug_line_str")
 _BEGINNINGS = (b"GNU C", b"GNU F", b"clang version ", b"clang LLVM ")
@@ -84,7 +84,7 @@ def _content(data: mmap.mmap, section: Section) -> Optional[Tuple[Bytes, int, in
         except zlib.error:
             return None
     else:
-        text = unpacked(packed, ZSTD, size, _MOST_UNPACKED) if kind == _ZSTD else None
+        text = decompress(packed, ZSTD, size, _MOST_UNPACKED) if kind == _ZSTD else None
     return (text, 0, len(text)) if text else None
 
 
@@ -97,9 +97,11 @@ def _producers(texts: Bytes, start: int, end: int, until: float) -> Iterator[str
         for beginning in _BEGINNINGS:
             at = texts.find(beginning, first, last)
             while at >= 0 and time.thread_time() <= until:
-                begins = texts.rfind(b"\0", max(start, at - _LONGEST_NAME), at) + 1 or max(start, at - _LONGEST_NAME)
+                text_start = texts.rfind(b"\0", max(start, at - _LONGEST_NAME), at) + 1 or max(
+                    start, at - _LONGEST_NAME
+                )
                 ends = texts.find(b"\0", at, min(at + _LONGEST, end))
-                text = texts[begins : ends if ends >= 0 else last].decode("utf-8", "replace")
+                text = texts[text_start : ends if ends >= 0 else last].decode("utf-8", "replace")
                 if _NAME.match(text):
                     yield text
                 at = texts.find(beginning, max(ends, at + 1), last)

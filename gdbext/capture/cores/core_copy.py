@@ -24,18 +24,18 @@ def copy_core(
     row = core.architecture
     assert row is not None
     problems: List[str] = [f"the core is cut short: {core.cut}; copy it again"] if core.cut else []
-    noted = [thread for thread in core.notes.threads if len(thread.registers) >= row.registers]
-    if not noted:
+    with_registers = [thread for thread in core.notes.threads if len(thread.registers) >= row.registers]
+    if not with_registers:
         problems.append("the core has no threads in it: its notes are missing or cut off")
     problems += core.limits
     if core.notes.count > len(core.notes.threads):
-        problems.append(f"only {len(noted)} of {core.notes.count} threads were read")
-    registers: Dict[int, Sequence[int]] = {thread.tid: thread.registers[: row.registers] for thread in noted}
+        problems.append(f"only {len(with_registers)} of {core.notes.count} threads were read")
+    registers: Dict[int, Sequence[int]] = {thread.tid: thread.registers[: row.registers] for thread in with_registers}
     buffer = CoreBuffer(core, budget.total)
     main_top = block.address if block is not None else 0
     stacks = StackCopier(core.notes.pid or 0, objects.maps, main_top, row, buffer, budget.stack)
     stacks.copy(registers, 0.0)
-    signals: Dict[int, int] = {thread.tid: thread.signal for thread in noted}
+    signals: Dict[int, int] = {thread.tid: thread.signal for thread in with_registers}
     threads = [
         ThreadCopy(
             tid=tid,

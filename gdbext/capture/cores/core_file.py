@@ -13,7 +13,7 @@ import struct
 from array import array
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.capture.cores.core_kind import checked
+from gdbext.capture.cores.core_kind import check_core
 from gdbext.capture.cores.core_notes import Notes, read_notes
 from gdbext.capture.elf.layout import HEADER, PN_XNUM, PT_LOAD, PT_NOTE, SECTION, SEGMENT, Header, Segment, segments_in
 from gdbext.capture.machine import name_of, this_machine
@@ -64,7 +64,7 @@ class CoreFile(Memory):
                 raise GdbextError(f"{path} is not a file", "name core files")
             self._length = status.st_size
             head = self._at(0, HEADER.size)
-            self.architecture = checked(path, head)
+            self.architecture = check_core(path, head)
             self._header = Header(*HEADER.unpack(head))
             self.machine = self._header.machine
             self._read_headers()

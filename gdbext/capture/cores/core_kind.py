@@ -44,7 +44,7 @@ def looks_like_gpu_core(path: str) -> bool:
     return named if header is None else (header.kind, header.machine) == (ET_CORE, EM_CUDA)
 
 
-def checked(path: str, head: bytes) -> Optional[Architecture]:
+def check_core(path: str, head: bytes) -> Optional[Architecture]:
     """What machine the core is of; None for one that we do not know. Raises GdbextError for what is not a core file."""
     for magic, name, command in _PACKED:
         if head.startswith(magic):

@@ -145,9 +145,9 @@ class CoreObjects:
             yield root + path
             yield os.path.join(root, os.path.basename(path))
         yield path
-        beside = os.path.dirname(os.path.abspath(self._core.path))
-        yield os.path.join(beside, os.path.basename(path))
-        yield beside + path
+        core_folder = os.path.dirname(os.path.abspath(self._core.path))
+        yield os.path.join(core_folder, os.path.basename(path))
+        yield core_folder + path
         if wanted:
             for root in [*roots, ""]:
                 yield f"{root}{_DEBUG}/{wanted[:2]}/{wanted[2:]}"

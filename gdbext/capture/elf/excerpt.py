@@ -25,7 +25,7 @@ from gdbext.capture.elf.excerpt_file import Parts, Symbol
 from gdbext.capture.elf.layout import SHT_SYMTAB, SYMBOL
 from gdbext.capture.elf.object_file import build_id_of, segments_of
 from gdbext.capture.elf.reader import CODE, ElfSymbols, Section, tables_of
-from gdbext.capture.elf.separate_debug import ELSEWHERE, LINK, Apart, separate_debug_file
+from gdbext.capture.elf.separate_debug import IN_ANOTHER_FILE, LINK, SeparateDebugFile, separate_debug_file
 from gdbext.capture.elf.unpacked import MORE_SYMBOLS, is_packed, unpacked_size
 from gdbext.capture.elf.unwind_entries import UnwindTable
 from gdbext.capture.symbols import large_symbol_tables
@@ -33,7 +33,7 @@ from gdbext.capture.symbols.large_symbol_tables import TimeUp
 from gdbext.capture.symbols.symbol_index import MOST, SymbolIndex
 from gdbext.safe_open.kept_open_files import Opened
 
-WORTH_IT = 1 << 19
+LEAST_SYMBOL_BYTES = 1 << 19
 """Bytes of symbol table from which an excerpt is quicker than the file (21,000 symbols; gdb takes some 0.1 s)."""
 LIMIT = 1 << 30
 """Bytes of symbols and debug information of one file beyond which gdb does not get it whole."""
@@ -68,7 +68,7 @@ class Excerpt:
         self._stream.close()
 
     @property
-    def weight(self) -> int:
+    def symbol_bytes(self) -> int:
         """Bytes of symbols and debug information that gdb would go through."""
         return self.debug + sum(table.size for table in tables_of(self._sections))
 
@@ -78,12 +78,12 @@ class Excerpt:
         return _debug_in(self._file, self._sections) + self._debug_apart
 
     @functools.cached_property
-    def apart(self) -> Optional[Apart]:
+    def apart(self) -> Optional[SeparateDebugFile]:
         """The file that it may have for them, if gdb can have that one."""
         found = separate_debug_file(self._file, self._data, self._sections)
         if found is None or found.name is None:
             return found
-        return None if any(section.name in ELSEWHERE for section in _sections_of(found.file)) else found
+        return None if any(section.name in IN_ANOTHER_FILE for section in _sections_of(found.file)) else found
 
     @functools.cached_property
     def _debug_apart(self) -> int:
@@ -101,12 +101,12 @@ class Excerpt:
     @property
     def shares(self) -> bool:
         """Whether its debug information is in part in a file that it names."""
-        return any(self._has(name) for name in ELSEWHERE)
+        return any(self._has(name) for name in IN_ANOTHER_FILE)
 
     @property
-    def worth_it(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether the file is big, and says nothing that an excerpt would leave out (debug information)."""
-        return self.weight >= WORTH_IT and not self.debug and not self._has(MORE_SYMBOLS)
+        return self.symbol_bytes >= LEAST_SYMBOL_BYTES and not self.debug and not self._has(MORE_SYMBOLS)
 
     def _has(self, name: bytes) -> bool:
         return any(section.name == name for section in self._sections)
@@ -179,11 +179,11 @@ class Excerpt:
 
     def _numbers(self, addresses: Sequence[int], say: Say, until: float) -> Set[int]:
         """Of the symbols around these addresses, by what an earlier look kept."""
-        large = self.symbols * SYMBOL.size >= WORTH_IT
-        name = self._kept_as() if large else None
+        large = self.symbols * SYMBOL.size >= LEAST_SYMBOL_BYTES
+        name = self._cache_name() if large else None
         kept = user_cache.read(self._cache, name) if name else None
         if self.symbols > MOST:
-            return self._swept(addresses, kept, name, say, until)
+            return self._symbols_by_sweep(addresses, kept, name, say, until)
         if kept is not None:
             with contextlib.suppress(ValueError):
                 return SymbolIndex.load(kept).around(addresses)
@@ -194,7 +194,7 @@ class Excerpt:
             self._keep(name, index.dump())
         return index.around(addresses)
 
-    def _swept(
+    def _symbols_by_sweep(
         self, addresses: Sequence[int], kept: Optional[bytes], name: Optional[str], say: Say, until: float
     ) -> Set[int]:
         """The same for more symbols than an index is made of. What there was no time for is left to the next look."""
@@ -204,7 +204,7 @@ class Excerpt:
             self._keep(name, large_symbol_tables.dump(pieces))
             if not large_symbol_tables.is_whole(self._elf, pieces):
                 raise TimeUp
-        return large_symbol_tables.around(self._elf, pieces, addresses, until)
+        return large_symbol_tables.symbols_around(self._elf, pieces, addresses, until)
 
     @property
     def symbols(self) -> int:
@@ -215,14 +215,14 @@ class Excerpt:
         if name:
             user_cache.write(self._cache, name, data)
 
-    def _kept_as(self) -> Optional[str]:
+    def _cache_name(self) -> Optional[str]:
         """A name for this build. With the places of its tables: a stripped file has the build-id of the whole one."""
         build_id = build_id_of(self._file.read, segments_of(self._file.read))
         places = repr([(table.offset, table.size, table.link) for table in tables_of(self._sections)])
         codes = repr([(section.flags, section.address) for section in self._sections])
         # Anybody can write a build-id: what is kept of one user's file is not believed of another's.
-        whose = repr((self._file.owner, self._file.identity.content))
-        return f"{build_id}-{zlib.crc32((places + codes + whose).encode()):08x}.symbols" if build_id else None
+        file_key = repr((self._file.owner, self._file.identity.content))
+        return f"{build_id}-{zlib.crc32((places + codes + file_key).encode()):08x}.symbols" if build_id else None
 
     def _named(self, names: Section, name: int, info: int, other: int, value: int, size: int) -> Symbol:
         start = names.offset + name
@@ -252,9 +252,9 @@ class Look(NamedTuple):
     """What gdb should get of a file."""
 
     parts: Optional[Parts] = None  # an excerpt; None: the file itself, unless `problem` says why not
-    weight: int = 0  # bytes that gdb would go through
+    symbol_bytes: int = 0  # bytes that gdb would go through
     links: bool = False  # it names a file with its debug information
-    apart: Optional[Apart] = None  # that file
+    apart: Optional[SeparateDebugFile] = None  # that file
     problem: Optional[str] = None
 
 
@@ -268,19 +268,19 @@ def look(
     small: bool = False,
 ) -> Look:
     """The excerpt of a file for sorted `addresses` (as linked), unless the file itself is better, or none can be made.
-    Beyond `limit` bytes (`Excerpt.weight`) an excerpt is always better.
+    Beyond `limit` bytes (`Excerpt.symbol_bytes`) an excerpt is always better.
     `say` is told how many symbols are done, of how many, where that takes long; `until` is when it must have an end.
     `small`: also of files that gdb reads quickly, where it says the same."""
     try:
         with contextlib.closing(Excerpt(file, cache)) as excerpt:
             try:
-                wanted = excerpt.worth_it or excerpt.weight > limit or excerpt.shares
+                wanted = excerpt.is_worthwhile or excerpt.symbol_bytes > limit or excerpt.shares
                 wanted = wanted or (small and excerpt.replaceable(addresses))
                 parts = excerpt.parts(addresses, say, until) if wanted else None
             except _DAMAGED:
                 parts = None
             problem = "its debug information is in part in another file" if excerpt.shares else None
-            return Look(parts, excerpt.weight, excerpt.links, excerpt.apart, problem)
+            return Look(parts, excerpt.symbol_bytes, excerpt.links, excerpt.apart, problem)
     except _DAMAGED as error:
         return Look(problem=f"it cannot be read ({getattr(error, 'strerror', None) or error})")
 

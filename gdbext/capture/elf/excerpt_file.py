@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.elf.layout import ET_DYN, ET_EXEC, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
 from gdbext.capture.elf.reader import Section
-from gdbext.capture.elf.unwind_entries import moved
+from gdbext.capture.elf.unwind_entries import relocate_entries
 from gdbext.capture.elf.writer import Names, SectionFile
 
 MOST_SECTIONS = 0xF000
@@ -65,7 +65,7 @@ def write_file(path: str, libraries: Sequence[Placed]) -> None:
             home = homes.of(value)
             if home is not None:
                 table += SYMBOL.pack(texts.add(name), info, other, first + home, value + bias & _ADDRESSES, size)
-        unwind += moved(parts.unwind, bias)
+        unwind += relocate_entries(parts.unwind, bias)
     file.put(b".eh_frame", SHT_PROGBITS, bytes(unwind) + bytes(4))  # not loaded: it has no address, and hides nothing
     file.put(b".symtab", SHT_SYMTAB, bytes(table), link=file.count + 1, entry=SYMBOL.size)
     file.put(b".strtab", SHT_STRTAB, bytes(texts.data))

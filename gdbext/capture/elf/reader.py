@@ -35,7 +35,7 @@ NAMING = frozenset((0, 1, 2, 10))  # STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_I
 _MAX_TABLE = 256 << 20  # bytes that are read at once
 _TEXT_PIECE = 8 << 20  # bytes of a string table
 _ROWS_PIECE = 1 << 16  # rows of a symbol table
-_BEYOND = 1 << 62  # no file is as long
+_NO_FILE_SIZE = 1 << 62  # no file is as long
 _MOST_SECTIONS = 1 << 17
 _MOST_NAMES = 16 << 20  # bytes of all names of sections
 _LONGEST_NAME = 256
@@ -76,7 +76,7 @@ class ElfSymbols:
 
     def at(self, offset: int, size: int) -> bytes:
         """Bytes of the file. Raises `ValueError` when it is cut off there, or on a size beyond all measure."""
-        if offset >= _BEYOND or size > _MAX_TABLE:
+        if offset >= _NO_FILE_SIZE or size > _MAX_TABLE:
             raise ValueError("an ELF table is damaged: it has no such size")
         self._stream.seek(offset)
         data = self._stream.read(size)
@@ -99,7 +99,7 @@ class ElfSymbols:
             raise ValueError("an ELF table is damaged: names of sections without an end")
         texts = self.at(listed[names][4], listed[names][5])
         for name, kind, flags, address, at, length, link, *_rest in listed:
-            if at >= _BEYOND or (length >= _BEYOND and kind != SHT_NOBITS):
+            if at >= _NO_FILE_SIZE or (length >= _NO_FILE_SIZE and kind != SHT_NOBITS):
                 raise ValueError("an ELF table is damaged: a section of unknown size")
             end = texts.find(b"\0", name, name + _LONGEST_NAME)
             yield Section(texts[name : end if end >= 0 else name], kind, address, at, length, link, flags)

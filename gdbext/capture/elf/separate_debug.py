@@ -17,11 +17,11 @@ from gdbext.safe_open.kept_open_files import Opened, Shelf
 FOLDERS = ("/usr/lib/debug", "/usr/local/lib/debug")
 """What gdb calls `debug-file-directory`: below the prefix that it was built for."""
 LINK = b".gnu_debuglink"
-ELSEWHERE = frozenset((b".gnu_debugaltlink", b".debug_sup"))
+IN_ANOTHER_FILE = frozenset((b".gnu_debugaltlink", b".debug_sup"))
 """They name a file that several files of debug information share (dwz)."""
 
 
-class Apart(NamedTuple):
+class SeparateDebugFile(NamedTuple):
     """The file with the debug information. `name` is that of the link that led to it; None: its build-id did, in a
     folder of the system."""
 
@@ -31,7 +31,7 @@ class Apart(NamedTuple):
 
 def separate_debug_file(
     file: Opened, data: mmap.mmap, sections: Sequence[Section], shelf: Optional[Shelf] = None
-) -> Optional[Apart]:
+) -> Optional[SeparateDebugFile]:
     """That of a mapped file; found by the build-id, then by name (gdb's manual, "Separate Debug Files")."""
     shelf = shelf or Shelf()
     for place, name in _places(file, data, sections):
@@ -40,7 +40,7 @@ def separate_debug_file(
         except OSError:
             continue
         if found.identity != file.identity:
-            return Apart(found, name)
+            return SeparateDebugFile(found, name)
     return None
 
 
@@ -59,10 +59,10 @@ def _places(file: Opened, data: mmap.mmap, sections: Sequence[Section]) -> Itera
     name = link_of(data, sections)
     if not name:
         return
-    root, inside = path_lookup.split(file.path)
+    root, inside = path_lookup.split_root(file.path)
     folders = {os.path.dirname(file.path), os.path.dirname(file.path if root else file.real_path)}
-    for beside in sorted(folders):
-        yield f"{beside}/{name}", name
-        yield f"{beside}/.debug/{name}", name
+    for candidate_folder in sorted(folders):
+        yield f"{candidate_folder}/{name}", name
+        yield f"{candidate_folder}/.debug/{name}", name
     for folder in FOLDERS:
         yield f"{folder}{os.path.dirname(inside)}/{name}", name

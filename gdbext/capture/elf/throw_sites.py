@@ -21,7 +21,7 @@ LARGEST_CODE = 256 << 20
 """Bytes of code that are searched in one file: about a second for 200 MB."""
 
 
-def mentions(path: str, texts: Iterable[bytes]) -> bool:
+def file_contains(path: str, texts: Iterable[bytes]) -> bool:
     """Whether any of the texts stands in the file. Raises OSError."""
     try:
         data = Shelf().open(path).mapped()

@@ -14,7 +14,7 @@ from gdbext.capture.elf.layout import SHF_COMPRESSED, SHT_NOBITS
 from gdbext.capture.elf.reader import Section
 
 MORE_SYMBOLS = b".gnu_debugdata"
-BEYOND = 1 << 62
+NO_FILE_SIZE = 1 << 62
 """Of what does not say how long it is."""
 _CHDR = struct.Struct("<IIQQ")  # type, reserved, size, alignment
 _OLD = struct.Struct(">4sQ")  # "ZLIB", size
@@ -34,12 +34,12 @@ def is_packed(section: Section) -> bool:
 
 
 def unpacked_size(read: Read, section: Section) -> int:
-    """The bytes of a section as a debugger has them; `BEYOND` where nobody can say."""
+    """The bytes of a section as a debugger has them; `NO_FILE_SIZE` where nobody can say."""
     if not is_packed(section):
         return 0 if section.kind == SHT_NOBITS else section.size
     if section.flags & SHF_COMPRESSED:
         head = read(section.offset, _CHDR.size)
-        return int(_CHDR.unpack(head)[2]) if len(head) == _CHDR.size else BEYOND
+        return int(_CHDR.unpack(head)[2]) if len(head) == _CHDR.size else NO_FILE_SIZE
     if section.name == MORE_SYMBOLS:
         return _xz_size(read, section)
     head = read(section.offset, _OLD.size)
@@ -54,7 +54,7 @@ def _xz_size(read: Read, section: Section) -> int:
         return section.size  # no xz stream: nobody unpacks it
     size = (_XZ_FOOTER.unpack(foot)[1] + 1) * 4
     if size > min(_MOST_INDEX, section.size - _XZ_FOOTER.size):
-        return BEYOND
+        return NO_FILE_SIZE
     index = read(end - _XZ_FOOTER.size - size, size)
     first = _number(index, 1)
     if index[:1] != b"\0" or first is None:

@@ -146,7 +146,7 @@ class UnwindTable:
         return begin & (1 << 64) - 1, size, self._data[at : start + 4 + length]
 
 
-def moved(entries: bytes, bias: int) -> bytes:
+def relocate_entries(entries: bytes, bias: int) -> bytes:
     """What `UnwindTable.excerpt` made, for code that lies elsewhere."""
     out = bytearray(entries)
     at = 0
@@ -175,7 +175,7 @@ class _Common:
         self._letters = data[start + 9 : end]
         code, at = unsigned(data, end + 1)
         begin = at
-        self.data_step, at = signed(data, at)
+        self.data_step, at = read_sleb128(data, at)
         align = data[begin:at]
         register, at = (data[at], at + 1) if self._version == 1 else unsigned(data, at)
         self.code_step = code
@@ -229,7 +229,7 @@ def unsigned(data: Union[bytes, mmap.mmap], at: int) -> Tuple[int, int]:
     raise ValueError("a number without an end")
 
 
-def signed(data: Union[bytes, mmap.mmap], at: int) -> Tuple[int, int]:
+def read_sleb128(data: Union[bytes, mmap.mmap], at: int) -> Tuple[int, int]:
     """An SLEB128 number, and where it ends."""
     value, end = unsigned(data, at)
     return (value - (1 << 7 * (end - at)) if data[end - 1] & 64 else value), end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from gdbext.capture.elf.unwind_entries import Entry, signed, unsigned
+from gdbext.capture.elf.unwind_entries import Entry, read_sleb128, unsigned
 
 _MOST_STATES = 64  # that are remembered at once; compilers write one
 _MOST_REGISTERS = 256
@@ -76,7 +76,7 @@ class _Run:
             return at
         values: List[int] = []
         for kind in _OPERANDS[byte]:
-            value, at = unsigned(code, at) if kind == "u" else signed(code, at)
+            value, at = unsigned(code, at) if kind == "u" else read_sleb128(code, at)
             values.append(value)
         if byte in _BLOCKS:
             at += values.pop()

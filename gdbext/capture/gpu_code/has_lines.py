@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.gpu_code.cubin import Cubin
 from gdbext.capture.gpu_code.fatbins import CUBIN, DEBUG, PTX, Damaged, Entry, entries_in
-from gdbext.capture.gpu_code.unpacking import LARGEST, unpacked
+from gdbext.capture.gpu_code.unpacking import LARGEST, decompress
 from gdbext.model.build_report import DeviceCode
 from gdbext.safe_open.kept_open_files import Opened
 
@@ -70,7 +70,7 @@ def _looks(file: Opened, cubins: List[Entry]) -> Dict[int, _Look]:
                 continue
             room -= size
             data = file.read(entry.offset, entry.size)
-            code = unpacked(data, entry.flags, entry.unpacked) if entry.packed else data
+            code = decompress(data, entry.flags, entry.unpacked) if entry.packed else data
             try:
                 cubin = Cubin(code or b"")
                 found[number] = _Look(cubin.has_lines or cubin.is_for_debugging, cubin.is_for_debugging)

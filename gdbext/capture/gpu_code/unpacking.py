@@ -11,7 +11,7 @@ LARGEST = 32 << 20
 """Bytes of one piece, unpacked."""
 
 
-def unpacked(data: bytes, flags: int, size: int, most: int = LARGEST) -> Optional[bytes]:
+def decompress(data: bytes, flags: int, size: int, most: int = LARGEST) -> Optional[bytes]:
     """The code; None where the library is not here, or the data is not what its header says."""
     if not 0 < size <= most:
         return None

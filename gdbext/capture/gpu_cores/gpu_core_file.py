@@ -73,23 +73,23 @@ class GpuCoreFile:
                 f"the GPU core is cut short: its section headers end at {end:,}, the file at {self.length:,} bytes;"
                 " copy it again, or wait until the dump is complete"
             )
-        beyond = total = 0
+        cut_sections = total = 0
         self._titles, rows = section_rows(self.at, header, MOST_SECTIONS)
         for number, (_name, kind, _flags, address, offset, size, link, info, _align, row_size) in enumerate(rows):
             total += 1
             if kind not in _KEPT:
-                beyond += offset + size > self.length and kind > 3
+                cut_sections += offset + size > self.length and kind > 3
                 continue
             one = CoreSection(number, kind, address, offset, size, link, info, row_size)
             if offset + size > self.length or size < 0:
-                beyond += 1
+                cut_sections += 1
                 if kind != form.GLOBAL_MEMORY:
                     continue
             self._by_kind.setdefault(kind, []).append(one)
             self._children.setdefault((kind, link, info), one)
-        if beyond:
+        if cut_sections:
             self.problems.append(
-                f"the GPU core is cut short: {beyond:,} of its {counted(total, 'section')} lie beyond its end;"
+                f"the GPU core is cut short: {cut_sections:,} of its {counted(total, 'section')} lie beyond its end;"
                 " the others were read"
             )
 
@@ -98,10 +98,10 @@ class GpuCoreFile:
         for kind, table in form.TABLES.items():
             wrong = {one.row_size for one in self.of(kind) if one.size and one.row_size < table.needed}
             if wrong:
-                told = ", ".join(map(str, sorted(wrong)[:4]))
+                sizes = ", ".join(map(str, sorted(wrong)[:4]))
                 self.problems.append(
-                    f"its table of {table.title} has rows of {told} bytes; {table.needed} are needed: it is of a driver"
-                    " that this release of gdbext does not know, or damaged"
+                    f"its table of {table.title} has rows of {sizes} bytes; {table.needed} are needed: it is of a "
+                    "driver that this release of gdbext does not know, or damaged"
                 )
 
     def at(self, offset: int, size: int) -> bytes:
@@ -145,7 +145,7 @@ class GpuCoreFile:
         return ""
 
 
-def opened(path: str) -> BinaryIO:
+def open_core(path: str) -> BinaryIO:
     """The file, unpacked if it is compressed (CUDA_COREDUMP_GENERATION_FLAGS=gzip_compress). Raises `GdbextError`."""
     try:
         stream = files.stream(os.path.expanduser(path))

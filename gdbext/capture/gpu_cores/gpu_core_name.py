@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 
 _HOST = r"(?P<host>[A-Za-z0-9][A-Za-z0-9.\-]{0,252})"
@@ -24,5 +24,5 @@ def host_and_pid(name: str) -> Tuple[Optional[str], Optional[int]]:
     for pattern in _NAMES:
         found = pattern.match(plain)
         if found is not None:
-            return found["host"], whole(found["pid"])
+            return found["host"], integer_or_none(found["pid"])
     return None, None

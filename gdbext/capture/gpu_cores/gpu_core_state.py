@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from gdbext.capture.gpu_cores.gpu_core_code import CoreCode
-from gdbext.capture.gpu_cores.gpu_core_file import CoreSection, GpuCoreFile, opened
+from gdbext.capture.gpu_cores.gpu_core_file import CoreSection, GpuCoreFile, open_core
 from gdbext.capture.gpu_cores.gpu_core_name import host_and_pid
 from gdbext.knowledge.runtimes import gpu_core_format as form
 from gdbext.model.errors import GdbextError
@@ -29,7 +29,7 @@ Row = Dict[str, Optional[int]]
 
 def read_state(path: str) -> GpuCoreState:
     """What the file says. Raises `GdbextError` with one line for what is no GPU core, or cannot be read."""
-    with opened(path) as stream:
+    with open_core(path) as stream:
         try:
             return _Reading(path, GpuCoreFile(stream)).state()
         except ValueError as error:
@@ -43,7 +43,7 @@ class _Hit(NamedTuple):
 
     number: int
     pc: Optional[int]
-    told: bool
+    from_hardware: bool
     lanes: int
     first: Row  # the first thread that has it
     section: Optional[CoreSection]  # the table that thread is in
@@ -165,13 +165,13 @@ class _Reading:
             if lane["exception"]:
                 failed.append((index, lane))
         pc = pcs.most_common(1)[0][0] if pcs else None
-        told = warp["error_pc"] if warp["has_error_pc"] else None
+        error_pc = warp["error_pc"] if warp["has_error_pc"] else None
         if failed:
             index, first = failed[0]
-            at = told if told is not None else first["pc"]
-            return pc, _Hit(first["exception"] or 0, at, told is not None, len(failed), first, lanes, index)
-        if told is not None and sm["exception"]:
-            return pc, _Hit(sm["exception"], told, True, bin(active).count("1"), {}, None, 0)
+            at = error_pc if error_pc is not None else first["pc"]
+            return pc, _Hit(first["exception"] or 0, at, error_pc is not None, len(failed), first, lanes, index)
+        if error_pc is not None and sm["exception"]:
+            return pc, _Hit(sm["exception"], error_pc, True, bin(active).count("1"), {}, None, 0)
         return pc, None
 
     def _note(
@@ -209,7 +209,7 @@ class _Reading:
             lanes=hit.lanes,
             lane_mask=warp["active"] if warp else None,
             pc=hit.pc,
-            pc_told=hit.told,
+            pc_told=hit.from_hardware,
             frames=frames[:_DEEPEST],
             host_tid=grid["host_tid"] or None if grid else None,
         )

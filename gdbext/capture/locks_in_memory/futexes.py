@@ -112,7 +112,7 @@ def syscall_of(registers: Sequence[int]) -> Optional[Tuple[int, ...]]:
     return None if known is None else (known, *(registers[index] for index in row.call.arguments))
 
 
-def confirmed(frozen: Mapping[int, FutexCall], registers: Mapping[int, Sequence[int]]) -> Dict[int, FutexCall]:
+def confirmed_waits(frozen: Mapping[int, FutexCall], registers: Mapping[int, Sequence[int]]) -> Dict[int, FutexCall]:
     """Those waits that the registers of the stop show as well: the others began or ended just before it."""
     kept = {}
     for tid, call in frozen.items():

@@ -262,7 +262,7 @@ _READERS: Dict[str, Callable[[FutexCall], Maybe[_Found]]] = {
 # --- two looks ---
 
 
-def still(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWait, ...]:
+def mark_unchanged(first: Sequence[LockWait], second: Sequence[LockWait]) -> Tuple[LockWait, ...]:
     """The waits of the first look, each with whether the second one found the same: same lock, same owner."""
     later = {wait.thread: wait for wait in second}
     rows: List[LockWait] = []

@@ -7,11 +7,11 @@ from typing import Optional
 from gdbext.capture.machine import Architecture, this_machine
 from gdbext.capture.machine.interface import Code
 from gdbext.capture.machine.x86_64.call_constants import addresses_before, constants_before
-from gdbext.capture.machine.x86_64.calls import calls
+from gdbext.capture.machine.x86_64.calls import calls_function
 from gdbext.capture.machine.x86_64.prologue import room_below_frame
 from gdbext.capture.machine.x86_64.throw_calls import throw_sites
 
-_CODES = {"x86_64": Code(room_below_frame, calls, constants_before, addresses_before, throw_sites)}
+_CODES = {"x86_64": Code(room_below_frame, calls_function, constants_before, addresses_before, throw_sites)}
 
 
 def code_of(row: Optional[Architecture]) -> Optional[Code]:

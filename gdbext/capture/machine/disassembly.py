@@ -6,11 +6,13 @@ from typing import Optional
 
 from gdbext.capture.machine import this_machine
 from gdbext.capture.machine.interface import Disassembly
-from gdbext.capture.machine.x86_64.call_argument import passed
-from gdbext.capture.machine.x86_64.clean_up import referred
+from gdbext.capture.machine.x86_64.call_argument import argument_operand
+from gdbext.capture.machine.x86_64.clean_up import referenced_addresses
 from gdbext.capture.machine.x86_64.stored_argument import stored_at
 
-_DISASSEMBLIES = {"x86_64": Disassembly({"disassembly-flavor": "att"}, passed, stored_at, referred)}
+_DISASSEMBLIES = {
+    "x86_64": Disassembly({"disassembly-flavor": "att"}, argument_operand, stored_at, referenced_addresses)
+}
 
 
 def disassembly_here() -> Optional[Disassembly]:

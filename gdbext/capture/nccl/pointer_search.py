@@ -197,6 +197,6 @@ def stack_ranges(memory: MemoryMap, pointers: Iterable[int], most: int) -> List[
     return ranges
 
 
-def searched(search: Optional[Search]) -> Searched:
+def search_result(search: Optional[Search]) -> Searched:
     """What it came to; nothing without one."""
     return Searched(search.found, tuple(search.notes), search.cut) if search else Searched()

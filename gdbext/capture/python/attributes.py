@@ -131,7 +131,7 @@ class Attributes(Classes):
         makes = next((base.name for base in order if self._defines(base, "__getattr__")), "")
         if makes and "_modules" not in found:
             return Missing(f"a {one.name} has no {name}, but {makes}.__getattr__ may make one: {_NEEDS_A_CALL}")
-        return Missing(f"a {one.name} has no attribute {name}{near(name, list(found))}")
+        return Missing(f"a {one.name} has no attribute {name}{nearest_names(name, list(found))}")
 
     def _slot(self, descriptor: int, address: int) -> int:
         place = self.pages.word(descriptor + MEMBER)
@@ -246,7 +246,7 @@ class Attributes(Classes):
         said = repr(key) if isinstance(key, int) else f'"{key}"'
         if used > MOST_KEYS:
             return Missing(f"a {one.name} of {used:,}: {said} is not among its first {MOST_KEYS:,} keys")
-        return Missing(f"a {one.name} of {used:,} has no key {said}{near(str(key), names)}")
+        return Missing(f"a {one.name} of {used:,} has no key {said}{nearest_names(str(key), names)}")
 
     def key(self, address: int) -> Optional[Key]:
         """A key as one types it; None of one that is neither a text nor a whole number."""
@@ -254,7 +254,7 @@ class Attributes(Classes):
         return text if text is not None else self.containers.number(address, 2)
 
 
-def near(name: str, known: List[str], nearest: Optional[List[str]] = None) -> str:
+def nearest_names(name: str, known: List[str], nearest: Optional[List[str]] = None) -> str:
     """`; near: hidden`, or the first few that there are (of `nearest`, where it is given)."""
     close = difflib.get_close_matches(name, known[:MOST_NAMES], 3, 0.6)
     if close:

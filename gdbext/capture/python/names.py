@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-from gdbext.capture.python.attributes import Attributes, Found, Key, near
+from gdbext.capture.python.attributes import Attributes, Found, Key, nearest_names
 from gdbext.capture.python.local_variables import FrameLocals
 from gdbext.model.missing import Missing
 
@@ -42,7 +42,7 @@ class Reached(NamedTuple):
     rest: str
 
 
-def parsed(text: str) -> Optional[Name]:
+def parse_name(text: str) -> Optional[Name]:
     """None of what is no name of Python."""
     text = text.strip()
     frame = _FRAME.match(text)
@@ -78,7 +78,7 @@ def root_of(name: str, frame: FrameLocals, objects: Attributes) -> Found:
     of_module = objects.by_name(objects.containers.pairs(frame.module, 1 << 14)) if frame.module else {}
     if name in of_module:
         return of_module[name]
-    return Missing(f"no variable {name}{near(name, [*local, *of_module], list(local))}")
+    return Missing(f"no variable {name}{nearest_names(name, [*local, *of_module], list(local))}")
 
 
 def follow(

@@ -30,7 +30,7 @@ _FILES = tuple((row, re.compile(row.function), re.compile(row.file)) for row in 
 _WORD = struct.Struct("<Q")
 
 
-def wanted(frame: Frame) -> Tuple[str, ...]:
+def wanted_arguments(frame: Frame) -> Tuple[str, ...]:
     """The names of arguments that say something in this function."""
     function, file = frame.function or "", frame.file or ""
     names = (names for call, home, names in _RULES if call.match(function) and home.search(file))
@@ -59,7 +59,7 @@ class _Arguments:
         self._groups: Dict[int, Tuple[Dict[int, int], Dict[int, int]]] = {}
 
     def of(self, frame: Frame, address: int, data: bytes) -> Mapping[str, Captured]:
-        names, files = wanted(frame), _lock_files(frame)
+        names, files = wanted_arguments(frame), _lock_files(frame)
         if not (names or files) or self._read(address, len(data)) != data:
             return {}
         found: Dict[str, Captured] = {}

@@ -21,7 +21,7 @@ Places = Dict[int, List[Tuple[int, int]]]
 """By descriptor of a /proc/PID/mem: addresses, and the byte that belongs there."""
 
 
-def opened(line: str) -> Places:
+def open_memories(line: str) -> Places:
     """The memory of each rank, opened beforehand: later there is no time to lose."""
     places: Places = {}
     for pid, bytes_there in json.loads(line):
@@ -32,7 +32,7 @@ def opened(line: str) -> Places:
     return places
 
 
-def mended(places: Places) -> int:
+def restore_bytes(places: Places) -> int:
     """Writes the bytes back where an int3 stands in their place; returns how many."""
     count = 0
     for memory, bytes_there in places.items():
@@ -50,11 +50,11 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     places: Places = {}
     for line in sys.stdin:
-        before, places = places, opened(line)
+        before, places = places, open_memories(line)
         for memory in before:
             os.close(memory)
         print("ready", flush=True)
-    mended(places)
+    restore_bytes(places)
     return 0
 
 

@@ -20,7 +20,7 @@ from gdbext.capture.stop.kill_timer import KillTimer, Note
 from gdbext.capture.stop.no_interruption import in_own_thread, undisturbed
 from gdbext.capture.stop.ptrace import Tracees, thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, StackCopier
-from gdbext.capture.without_stop.sleeping_threads import Mark, mark
+from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark
 from gdbext.model.codes import ReadState
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
@@ -300,7 +300,7 @@ class _Held:
 
     def _sleepers(self) -> Dict[int, Mark]:
         """Those of the threads that are left alone that have slept until now."""
-        return {tid: seen for tid, seen in self._asleep.items() if mark(self.pid, tid) == seen}
+        return {tid: seen for tid, seen in self._asleep.items() if sleep_mark(self.pid, tid) == seen}
 
     def after(self) -> None:
         """See who did not sleep all the time."""

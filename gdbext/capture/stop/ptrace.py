@@ -25,7 +25,7 @@ _EVENT_STOP = 128
 _WAIT = os.WNOHANG | 0x40000000 | 0x20000000  # __WALL: threads too; __WNOTHREAD: tracees of this thread only
 
 _ROUNDS = 50  # of looking for threads that were made while we stopped the others
-_PATIENCE = 0.02  # seconds until we ask why a thread does not stop
+_STUCK_THREAD_SECONDS = 0.02  # seconds until we ask why a thread does not stop
 _NAP, _NAP_EACH = 50e-6, 3e-6  # seconds between two looks, per thread: they need the processor to reach their stop
 _READ = 16  # threads that did not stop whose place is read, 50 us each
 _NO_TIME = "it did not stop in time"
@@ -66,7 +66,7 @@ class Tracees:
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
         self._seizing: Optional[float] = None  # since when the call that seizes has been under way
         self.longest = 0.0  # seconds that the thread stood still which did so longest
-        self._told: Dict[int, float] = {}  # tid, not let go -> when it was told to stop, CLOCK_MONOTONIC
+        self._interrupted_at: Dict[int, float] = {}  # tid, not let go -> when it was told to stop, CLOCK_MONOTONIC
 
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
@@ -102,7 +102,7 @@ class Tracees:
         """Called from another OS thread now and then. An exec() of the target ends its other threads and waits until
         their tracer has noticed; the kernel lets nobody seize one of them meanwhile. So both would wait for ever."""
         since = self._seizing
-        if since is not None and time.monotonic() - since > _PATIENCE:
+        if since is not None and time.monotonic() - since > _STUCK_THREAD_SECONDS:
             for tid in tuple(self._known):
                 try:
                     os.waitid(os.P_PID, tid, _ENDED)
@@ -111,20 +111,20 @@ class Tracees:
 
     def interrupt(self, deadline: float) -> None:
         """Tell the seized threads to stop, those for which there is time until `deadline`."""
-        told, self._seized = self._seized, []
-        for number, tid in enumerate(told):
+        seized, self._seized = self._seized, []
+        for number, tid in enumerate(seized):
             now = time.monotonic()
             if now >= deadline:
-                self._give_up(dict.fromkeys(told[number:], _NO_TIME))
-                told = told[:number]
+                self._give_up(dict.fromkeys(seized[number:], _NO_TIME))
+                seized = seized[:number]
                 break
-            self._told[tid] = now
+            self._interrupted_at[tid] = now
             _ptrace(_INTERRUPT, tid, None, None)
-        self._pending += told
+        self._pending += seized
 
     def settle(self, deadline: float) -> None:
         """Wait until those threads stand still, at most until `deadline` (CLOCK_MONOTONIC seconds)."""
-        ask = time.monotonic() + _PATIENCE
+        ask = time.monotonic() + _STUCK_THREAD_SECONDS
         while True:
             self._pending = [tid for tid in self._pending if not self._reported(tid)]
             if not self._pending:
@@ -133,7 +133,7 @@ class Tracees:
             if now >= deadline:
                 self._give_up(dict.fromkeys(self._pending, _NO_TIME))
             elif now >= ask:
-                ask = now + _PATIENCE
+                ask = now + _STUCK_THREAD_SECONDS
                 states = {tid: _UNSTOPPABLE.get(thread_state(self.pid, tid)) for tid in self._pending}
                 self._give_up({tid: state for tid, state in states.items() if state})
             time.sleep(max(_NAP, _NAP_EACH * len(self._pending)))
@@ -176,7 +176,7 @@ class Tracees:
     def read_registers(self) -> None:
         """Read the registers of the stopped threads into `registers`."""
         count, size = self._row.registers, 8 * self._row.registers
-        stopped = [tid for tid in self._told if tid in self._signals]
+        stopped = [tid for tid in self._interrupted_at if tid in self._signals]
         words = array("Q", bytes(size * len(stopped)))
         view, start = memoryview(words), words.buffer_info()[0]
         iovec = array("Q", (start, size))
@@ -192,11 +192,14 @@ class Tracees:
 
     def release(self) -> None:
         """Let every stopped thread go on, each with the signal that was on its way. May be called again."""
-        for tid, told in self._told.items():  # who was told first goes first: nobody waits for all the others
+        for (
+            tid,
+            interrupted_at,
+        ) in self._interrupted_at.items():  # who was told first goes first: nobody waits for all the others
             if tid in self._signals:
                 _ptrace(_DETACH, tid, None, self._signals[tid] or None)
-                self.longest = max(self.longest, time.monotonic() - told)
-        self._told.clear()
+                self.longest = max(self.longest, time.monotonic() - interrupted_at)
+        self._interrupted_at.clear()
 
 
 def thread_state(pid: int, tid: int) -> str:

@@ -31,7 +31,7 @@ def compare(
     one, two = _Side(first), _Side(second)
     return tuple(
         _counted(
-            replace(stack, still=_still(stack, one, two), left=_left(stack, one, two)),
+            replace(stack, still=_unchanged_from(stack, one, two), left=_returned_calls(stack, one, two)),
             stack.lwp in second.asleep,
             before.get(stack.lwp or 0),
             after.get(stack.lwp or 0),
@@ -62,7 +62,7 @@ class _Side:
         return int.from_bytes(block.data[at : at + _WORD], "little")
 
 
-def _still(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
+def _unchanged_from(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
     """Number of the innermost frame from which outward nothing changed; behind the last one when all of it did."""
     tid = stack.lwp
     if tid is None or not one.registers.get(tid) or not two.registers.get(tid):
@@ -101,7 +101,7 @@ def _highest_change(low: int, one: _Side, two: _Side, outermost: int) -> Optiona
     return -1
 
 
-def _left(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
+def _returned_calls(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]:
     """How many calls, from the innermost one, are over: the address that the outermost of them returns to is gone.
 
     Where a call puts it on the stack, it lies at a fixed distance from its caller's stack pointer; elsewhere it is not

@@ -81,8 +81,8 @@ def _late(copy: ProcessCopy, meeting: _Meeting, number: int) -> ProcessCopy:
     held = meeting.held(number)
     copy = replace(copy, problems=(*copy.problems, _ENDED.format(held) if meeting.stood(number) else _MISSED))
     if held:
-        felt, pause = (max(one or 0.0, held * 1e3) for one in (copy.felt_ms, copy.pause_ms))
-        copy = replace(copy, felt_ms=felt, pause_ms=pause)
+        felt_ms, pause = (max(one or 0.0, held * 1e3) for one in (copy.felt_ms, copy.pause_ms))
+        copy = replace(copy, felt_ms=felt_ms, pause_ms=pause)
     return copy
 
 

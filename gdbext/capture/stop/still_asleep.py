@@ -17,7 +17,7 @@ from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, ProcessMemory, merge
 from gdbext.capture.stop.copy_of_process import Budget, Marks, ProcessCopy, ThreadCopy, copy_in_turns
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
-from gdbext.capture.without_stop.sleeping_threads import Mark, mark, stands_as
+from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark, stands_as
 from gdbext.capture.without_stop.syscall_line import RUNNING
 
 _NAP, _LONGEST = 0.002, 0.5  # seconds: whoever was let go has to fall asleep again first, on a busy machine a while
@@ -41,10 +41,12 @@ def copy_asleep(times: Mapping[int, Mapping[int, ThreadTimes]], budget: Optional
     them: they get a second chance."""
     sleeping = {pid: [tid for tid, one in seen.items() if one.state == "S"] for pid, seen in times.items()}
     copies = copy_in_turns(sleeping, budget)
-    return asleep([replace(one, threads=tuple(t for t in one.threads if t.problem is None)) for one in copies])
+    return sleeping_threads(
+        [replace(one, threads=tuple(t for t in one.threads if t.problem is None)) for one in copies]
+    )
 
 
-def asleep(copies: Sequence[ProcessCopy], known: Optional[Mapping[int, Asleep]] = None) -> Dict[int, Asleep]:
+def sleeping_threads(copies: Sequence[ProcessCopy], known: Optional[Mapping[int, Asleep]] = None) -> Dict[int, Asleep]:
     """By pid, the threads of processes, just let go, that sleep as the copies show them. `known`: the marks of those
     that were left alone for these copies."""
     pending = [
@@ -58,7 +60,7 @@ def asleep(copies: Sequence[ProcessCopy], known: Optional[Mapping[int, Asleep]] 
     while pending and idle < _IDLE and time.monotonic() < end:
         awake = []
         for pid, tid in pending:
-            seen = mark(pid, tid)
+            seen = sleep_mark(pid, tid)
             if isinstance(seen, Mark):
                 found[pid][tid] = seen
             elif seen == RUNNING:
@@ -81,11 +83,11 @@ def copy_awake(
     up meanwhile it is called again, for all processes (`together`) or for that one."""
     marks: Dict[int, Dict[int, Mark]] = {pid: dict(one.marks) for pid, one in known.items()}
     copies: Dict[int, ProcessCopy] = {}
-    felt = {pid: one.copy for pid, one in known.items()}
+    known_copies = {pid: one.copy for pid, one in known.items()}
     left: Sequence[int] = pids
     for number in range(_ROUNDS + 1):
         for copy in copier(left, marks if number < _ROUNDS else {}):
-            felt[copy.pid] = copies[copy.pid] = _longest(copy, felt.get(copy.pid, copy))
+            known_copies[copy.pid] = copies[copy.pid] = _longest(copy, known_copies.get(copy.pid, copy))
         woke = [pid for pid in left if copies[pid].woke]
         if not woke:
             break
@@ -93,10 +95,10 @@ def copy_awake(
             for tid in copies[pid].woke:
                 del marks[pid][tid]
         left = pids if together else woke
-    return [joined(known[pid].copy, copies[pid]) if pid in known else copies[pid] for pid in pids]
+    return [merge_copies(known[pid].copy, copies[pid]) if pid in known else copies[pid] for pid in pids]
 
 
-def joined(old: ProcessCopy, new: ProcessCopy) -> ProcessCopy:
+def merge_copies(old: ProcessCopy, new: ProcessCopy) -> ProcessCopy:
     """The new copy, completed by what the old one has of the threads that slept."""
     if not new.asleep:
         return new
@@ -111,14 +113,16 @@ def joined(old: ProcessCopy, new: ProcessCopy) -> ProcessCopy:
 def _as_copied(copy: ProcessCopy, marks: Mapping[int, Mark]) -> Dict[int, Mark]:
     """Those of the marks whose threads stand where they were copied, with the same frames on their stacks."""
     pieces = Pieces(copy.blocks)
-    there = [thread for thread in copy.threads if thread.tid in marks and _stands(copy, thread, marks[thread.tid])]
-    blocks: List[Tuple[int, Block]] = [(one.tid, pieces.cut(*stack)) for one in there for stack in one.stacks]
+    sleeping = [
+        thread for thread in copy.threads if thread.tid in marks and _is_still_asleep(copy, thread, marks[thread.tid])
+    ]
+    blocks: List[Tuple[int, Block]] = [(one.tid, pieces.cut(*stack)) for one in sleeping for stack in one.stacks]
     now = ProcessMemory(copy.pid).read_many([(block.address, len(block.data)) for _, block in blocks])
     changed = {tid for (tid, block), data in zip(blocks, now) if not same_frames(block, data, copy.maps)}
-    return {thread.tid: marks[thread.tid] for thread in there if thread.tid not in changed}
+    return {thread.tid: marks[thread.tid] for thread in sleeping if thread.tid not in changed}
 
 
-def _stands(copy: ProcessCopy, thread: ThreadCopy, seen: Mark) -> bool:
+def _is_still_asleep(copy: ProcessCopy, thread: ThreadCopy, seen: Mark) -> bool:
     if thread.problem is None and copy.architecture is not None:
         return stands_as(seen.standing, thread.registers, copy.architecture)
     return (seen.standing.sp, seen.standing.pc) == (thread.sp, thread.pc)  # it never stopped: no more was read
@@ -126,8 +130,8 @@ def _stands(copy: ProcessCopy, thread: ThreadCopy, seen: Mark) -> bool:
 
 def _longest(copy: ProcessCopy, before: ProcessCopy) -> ProcessCopy:
     """The copy with the longest stop that its process has had for it."""
-    felt, pause = (copy.felt_ms, before.felt_ms), (copy.pause_ms, before.pause_ms)
-    return replace(copy, felt_ms=_longer(felt), pause_ms=_longer(pause))
+    felt_ms, pause = (copy.felt_ms, before.felt_ms), (copy.pause_ms, before.pause_ms)
+    return replace(copy, felt_ms=_longer(felt_ms), pause_ms=_longer(pause))
 
 
 def _longer(times: Tuple[Optional[float], Optional[float]]) -> Optional[float]:

@@ -85,7 +85,9 @@ def load(data: bytes, elf: ElfSymbols) -> List[Piece]:
     return [Piece(*row) for row in _WORDS.iter_unpack(rows)]
 
 
-def around(elf: ElfSymbols, pieces: Sequence[Piece], addresses: Sequence[int], until: float = math.inf) -> Set[int]:
+def symbols_around(
+    elf: ElfSymbols, pieces: Sequence[Piece], addresses: Sequence[int], until: float = math.inf
+) -> Set[int]:
     """Numbers of the symbols that cover one of the sorted addresses, and of those at the last start before it. Raises
     `TimeUp` when they are not found `until` then."""
     search = _Search(elf, addresses, until)

@@ -131,14 +131,14 @@ class _Finder:
 
     def _locate(self, mapping: Mapping, loaded: bytes) -> Union[Opened, str, None]:
         """The mapped file, or why it cannot be had; None where a device is mapped."""
-        there, why = self._open(self._root + mapping.file)
-        if there is not None and not mapping.deleted and _is_mapped(there.identity, mapping):
-            return there
+        opened, why = self._open(self._root + mapping.file)
+        if opened is not None and not mapping.deleted and _is_mapped(opened.identity, mapping):
+            return opened
         if isinstance(why, Refused) and why.identity and _is_mapped(why.identity, mapping):
             return None
         # Some file systems give other numbers to stat than to maps, and what is installed anew may be the same.
-        if there is not None and _begins(there, loaded):
-            return there
+        if opened is not None and _begins(opened, loaded):
+            return opened
         # The kernel keeps a way to the mapped file itself, for root only, and one to the program.
         kept, refused = self._open(f"/proc/{self._pid}/map_files/{mapping.start:x}-{mapping.end:x}")
         if kept is not None:

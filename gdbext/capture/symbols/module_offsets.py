@@ -31,7 +31,7 @@ class Named(NamedTuple):
     line: Optional[int] = None
 
 
-def named(path: str, offsets: Sequence[int]) -> Dict[int, Named]:
+def name_offsets(path: str, offsets: Sequence[int]) -> Dict[int, Named]:
     """By offset from where the file was loaded: return addresses, so the call before each is meant.
 
     Raises `OSError` where it cannot be opened, `ValueError` where it is no such file.

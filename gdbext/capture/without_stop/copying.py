@@ -21,7 +21,7 @@ from gdbext.capture.proc_texts import threads_of
 from gdbext.capture.stop.copy_of_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
 from gdbext.capture.stop.ptrace import thread_state, why_refused
 from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
-from gdbext.capture.without_stop.sleeping_threads import Mark, mark, processor_time, registers_of, thread_pointers
+from gdbext.capture.without_stop.sleeping_threads import Mark, processor_time, registers_of, sleep_mark, thread_pointers
 from gdbext.capture.without_stop.syscall_line import GONE, REFUSED
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
@@ -147,7 +147,7 @@ class _Look:
                 break
         if fresh:
             found = self._call(self._during) if self._during is not None else None
-            same = frozenset(tid for tid, seen in fresh.items() if mark(self._pid, tid) == seen)
+            same = frozenset(tid for tid, seen in fresh.items() if sleep_mark(self._pid, tid) == seen)
             self._done |= same if found is not None else fresh.keys()
             if found is not None:
                 self._moments.append(Moment(found, same))
@@ -179,7 +179,7 @@ class _Look:
         """Those of the threads that could be read; their marks."""
         before: Dict[int, Mark] = {}
         for tid in tids:
-            seen = mark(self._pid, tid)
+            seen = sleep_mark(self._pid, tid)
             if isinstance(seen, Mark):
                 before[tid] = seen
             else:
@@ -202,7 +202,7 @@ class _Look:
         blocks = {tid: tuple(pieces.cut(*one) for one in stacks.copied(tid)) for tid in before}
         again = self._again(blocks)
         for tid, one in before.items():
-            if mark(self._pid, tid) != one or not all(
+            if sleep_mark(self._pid, tid) != one or not all(
                 map(same_frames, blocks[tid], again[tid], itertools.repeat(self._maps))
             ):
                 self._ran[tid] = self._ran.get(tid, 0) + 1
@@ -237,7 +237,7 @@ class _Look:
     # --- what came of it ---
 
     def _threads(self) -> Tuple[ThreadCopy, ...]:
-        there = set(self._tids())
+        current = set(self._tids())
         copies = []
         for tid, one in self._readings.items():
             standing = one.mark.standing
@@ -256,7 +256,7 @@ class _Look:
         copies += [
             ThreadCopy(tid=tid, problem=reason.reason, ran=reason.code is Code.RAN)
             for tid, reason in self._reasons.items()
-            if tid not in self._readings and tid in there and thread_state(self._pid, tid) not in "ZX"
+            if tid not in self._readings and tid in current and thread_state(self._pid, tid) not in "ZX"
         ]
         return tuple(sorted(copies, key=lambda copy: copy.tid != self._pid))
 

@@ -42,7 +42,7 @@ class _Bytes(NamedTuple):
     to_disk: Optional[int]
 
 
-_NOT_TOLD = _Bytes(None, None, None, None)
+_NO_COUNTS = _Bytes(None, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _naps(line: str) -> bool:
     return isinstance(standing, Standing) and call_number(standing) in (NANOSLEEP, CLOCK_NANOSLEEP)
 
 
-def between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Activity]:
+def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict[int, Activity]:
     """What each of `pids` did; those that are new or gone are left out."""
     seconds = after.at - before.at
     if seconds <= 0:
@@ -151,7 +151,7 @@ def _bytes(path: str) -> _Bytes:
 
 def _moved(before: Mapping[int, _Bytes], after: Mapping[int, _Bytes], pid: int) -> Tuple[Optional[int], Optional[int]]:
     """Bytes that were read and written between two moments."""
-    pairs = zip(before.get(pid, _NOT_TOLD), after.get(pid, _NOT_TOLD))
+    pairs = zip(before.get(pid, _NO_COUNTS), after.get(pid, _NO_COUNTS))
     more = [None if old is None or new is None else new - old for old, new in pairs]
     read, written = ([one for one in pair if one is not None] for pair in (more[::2], more[1::2]))
     return max(read, default=None), max(written, default=None)

@@ -43,7 +43,7 @@ def look(pid: int, proc: str = "/proc", glance: bool = False) -> Dict[int, Threa
     return {found.tid: found for found in looks if found}
 
 
-def between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, float]:
+def processor_use_between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, float]:
     """Processor time that each thread used between two looks, as a fraction of one core; threads in both looks only."""
     fractions = {}
     for tid, now in second.items():
@@ -56,7 +56,7 @@ def between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes])
     return fractions
 
 
-def lasting(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, ThreadTimes]:
+def with_lasting_stops(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, ThreadTimes]:
     """The first look, with state T only where the second saw it too: another tool may have held it for a moment."""
     return {
         tid: replace(one, state=second[tid].state) if one.state == "T" and tid in second else one

@@ -22,7 +22,7 @@ _LONGEST = 5.0  # seconds that a look waits for the end of a sleep
 _MARGIN = 0.3  # for what comes after it
 
 
-def told(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack, ...]:
+def with_sleep_times(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[ThreadStack, ...]:
     """The stacks of a copy that was just taken, with `sleeps` of those that are in a sleep of their own."""
     if copy.architecture is None or copy.architecture != this_machine():
         return tuple(stacks)

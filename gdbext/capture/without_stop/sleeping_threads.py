@@ -33,7 +33,7 @@ class Mark(NamedTuple):
     counters: str
 
 
-def mark(pid: int, tid: int, proc: str = "/proc") -> Maybe[Mark]:
+def sleep_mark(pid: int, tid: int, proc: str = "/proc") -> Maybe[Mark]:
     """The mark of a thread that is blocked, else why there is none: one of the words above."""
     folder = f"{proc}/{pid}/task/{tid}"
     try:
@@ -48,7 +48,7 @@ def mark(pid: int, tid: int, proc: str = "/proc") -> Maybe[Mark]:
 
 def asleep_in(pid: int, tid: int) -> Optional[Tuple[Mark, Tuple[int, ...]]]:
     """The mark of a thread that sleeps by itself, nobody has stopped it, and its system call as the model has it."""
-    seen = mark(pid, tid)
+    seen = sleep_mark(pid, tid)
     if not isinstance(seen, Mark) or thread_state(pid, tid) not in ("S", "D"):
         return None
     number = call_number(seen.standing)

@@ -93,16 +93,19 @@ def _room(folder: str, environ: Mapping[str, str], proc: ProcFS, full: bool) -> 
         raise GdbextError(
             f"GPU cores cannot be written to {folder}: {error.strerror}", "name another with --dir"
         ) from None
-    there = free.f_bavail * free.f_frsize
+    free_bytes = free.f_bavail * free.f_frsize
     gpus = max(1, _gpus(proc))
-    if there < LEAST_FREE * gpus:
+    if free_bytes < LEAST_FREE * gpus:
         raise GdbextError(
-            f"{folder} has {there >> 20} MiB free, too little for the cores of {gpus} GPUs", "name another with --dir"
+            f"{folder} has {free_bytes >> 20} MiB free, too little for the cores of {gpus} GPUs",
+            "name another with --dir",
         )
     notes = (
-        [f"with --full a core holds the memory that is in use on its GPU: {there >> 30} GiB are free"] if full else []
+        [f"with --full a core holds the memory that is in use on its GPU: {free_bytes >> 30} GiB are free"]
+        if full
+        else []
     )
-    return there, notes
+    return free_bytes, notes
 
 
 def _gpus(proc: ProcFS) -> int:

@@ -47,7 +47,7 @@ def pids_of(options: argparse.Namespace) -> Tuple[int, ...]:
 
 
 @dataclass
-class Outlet:
+class DumpPipe:
     """Where one process writes its cores, and where it is asked for them: in its own view of the files."""
 
     pid: int
@@ -119,9 +119,9 @@ class Outlet:
         return os.path.join(self.seen_at or self.folder, name)
 
 
-def armed(proc: ProcFS, job: Job) -> Tuple[List[Outlet], ArmedJob]:
+def armed(proc: ProcFS, job: Job) -> Tuple[List[DumpPipe], ArmedJob]:
     """Every rank of the job, with what the engine's timers will do while they stand still."""
-    outlets: List[Outlet] = []
+    outlets: List[DumpPipe] = []
     found: List[ArmedRank] = []
     timers: List[str] = []
     for process in job.ranks:
@@ -135,11 +135,11 @@ def armed(proc: ProcFS, job: Job) -> Tuple[List[Outlet], ArmedJob]:
     return outlets, ArmedJob(key=job.key, ranks=tuple(found), timeouts=tuple(timers))
 
 
-def _rank(proc: ProcFS, process: RankProcess) -> Tuple[Outlet, ArmedRank, Mapping[str, str]]:
+def _rank(proc: ProcFS, process: RankProcess) -> Tuple[DumpPipe, ArmedRank, Mapping[str, str]]:
     pid = process.pid
     status = proc.status(pid)
     inner = str(pid) if isinstance(status, Missing) else status.get("NSpid", str(pid)).split()[-1]
-    outlet = Outlet(pid=pid, inner=int(inner) if is_whole(inner) else pid)
+    outlet = DumpPipe(pid=pid, inner=int(inner) if is_whole(inner) else pid)
     label = f"rank {process.rank}" if process.rank is not None else f"pid {pid}"
     environ = read_environ(pid)
     if isinstance(environ, Missing):
@@ -170,7 +170,7 @@ def _rank(proc: ProcFS, process: RankProcess) -> Tuple[Outlet, ArmedRank, Mappin
     return outlet, rank, environ
 
 
-def _places(outlet: Outlet, environ: Mapping[str, str]) -> None:
+def _places(outlet: DumpPipe, environ: Mapping[str, str]) -> None:
     """Folders and names, out of the process's own variables."""
     file = environ.get(settings.FILE) or "core_%t_%h_%p.nvcudmp"
     if file.lstrip().startswith("|"):
@@ -185,7 +185,7 @@ def _places(outlet: Outlet, environ: Mapping[str, str]) -> None:
     outlet.pipe_name = _pattern(name, outlet) if pipe else re.compile(default)
 
 
-def _pattern(name: str, outlet: Outlet) -> re.Pattern[str]:
+def _pattern(name: str, outlet: DumpPipe) -> re.Pattern[str]:
     """A name with the driver's %h, %p and %t as a pattern."""
     meant = {"%h": r"[^/]{1,255}?", "%p": str(outlet.inner), "%t": r"\d{1,20}", "%%": "%"}
     parts = re.split(r"(%[hpt%])", name)

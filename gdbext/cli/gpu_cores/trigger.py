@@ -16,7 +16,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import chosen_job
-from gdbext.cli.gpu_cores.armed_ranks import Outlet, armed, pids_of
+from gdbext.cli.gpu_cores.armed_ranks import DumpPipe, armed, pids_of
 from gdbext.cli.terminal import Progress
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.gpu_core_settings import LEAST_FREE, REQUEST_BYTES
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     proc = ProcFS()
     job = chosen_job(proc, options, pids_of(options))
     outlets, status = armed(proc, job)
-    pairs = _askable(outlets, status)
+    pairs = _ranks_with_pipe(outlets, status)
     _agree(options, job, status, len(pairs))
     came = Dump(proc, pairs, options.deadline, progress).take()
     known = {one.pid: one for one in came}
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     return exit_status(False, ALL if count == len(answer.ranks) else PART if count else NONE)
 
 
-def _askable(outlets: Sequence[Outlet], status: ArmedJob) -> List[Tuple[Outlet, str]]:
+def _ranks_with_pipe(outlets: Sequence[DumpPipe], status: ArmedJob) -> List[Tuple[DumpPipe, str]]:
     """The ranks that have a pipe, with their labels. Raises `NothingFound`; `GdbextError` where there is no room."""
     pairs = [(one, rank.label) for one, rank in zip(outlets, status.ranks) if rank.pipe and rank.on_demand]
     if not pairs:
@@ -98,7 +98,9 @@ def _agree(options: argparse.Namespace, job: Job, status: ArmedJob, asked: int) 
 class Dump:
     """One request to all ranks, and the files that come of it."""
 
-    def __init__(self, proc: ProcFS, pairs: Sequence[Tuple[Outlet, str]], deadline: float, progress: Progress) -> None:
+    def __init__(
+        self, proc: ProcFS, pairs: Sequence[Tuple[DumpPipe, str]], deadline: float, progress: Progress
+    ) -> None:
         self._proc, self._pairs, self._deadline, self._progress = proc, pairs, deadline, progress
         self._stack = contextlib.ExitStack()
         for one, _ in pairs:
@@ -112,26 +114,26 @@ class Dump:
     def take(self) -> List[TriggeredRank]:
         """Ask, wait until all is written, the deadline or Ctrl-C: the dumps go on without us."""
         with self._stack:
-            return self._taken()
+            return self._dump_ranks()
 
-    def _taken(self) -> List[TriggeredRank]:
+    def _dump_ranks(self) -> List[TriggeredRank]:
         self._ask()
-        told = time.monotonic()
-        until = told + self._deadline
+        last_said = time.monotonic()
+        until = last_said + self._deadline
         with contextlib.suppress(KeyboardInterrupt):
             while len(self._done) < len(self._asked) and time.monotonic() < until:
                 for outlet, label in self._pairs:
                     if outlet.pid in self._asked and outlet.pid not in self._done:
                         self._look(outlet, label)
-                if time.monotonic() - told >= _TOLD:
-                    told = time.monotonic()
+                if time.monotonic() - last_said >= _TOLD:
+                    last_said = time.monotonic()
                     self._tell()
                 time.sleep(_NAP)
         return [self._done.get(outlet.pid) or self._unfinished(outlet, label) for outlet, label in self._pairs]
 
     def _ask(self) -> None:
         """Open every pipe first, then write to all of them: the ranks begin within moments of each other."""
-        opened: Dict[int, Outlet] = {}
+        opened: Dict[int, DumpPipe] = {}
         try:
             for outlet, _ in self._pairs:
                 descriptor = self._open(outlet)
@@ -144,7 +146,7 @@ class Dump:
             for descriptor in opened:
                 os.close(descriptor)
 
-    def _open(self, outlet: Outlet) -> Optional[int]:
+    def _open(self, outlet: DumpPipe) -> Optional[int]:
         name = outlet.pipe()
         try:
             if name is None:
@@ -155,7 +157,7 @@ class Dump:
             self._refused[outlet.pid] = f"its pipe cannot be written: {error.strerror}"
             return None
 
-    def _write(self, opened: Dict[int, Outlet]) -> None:
+    def _write(self, opened: Dict[int, DumpPipe]) -> None:
         """The request to each, as fast as each takes it. Who has read enough closes its end."""
         left = dict.fromkeys(opened, REQUEST_BYTES)
         zeros = bytes(1 << 16)
@@ -175,13 +177,13 @@ class Dump:
                     poll.unregister(descriptor)
                     del left[descriptor]
 
-    def _look(self, outlet: Outlet, label: str) -> None:
+    def _look(self, outlet: DumpPipe, label: str) -> None:
         """Whether its new file is whole: it no longer grows, the process has closed it, its last table is in it."""
         before = self._before[outlet.pid]
         new = {name: size for name, (size, at) in outlet.cores().items() if before.get(name) != (size, at)}
         if not new:
             if not self._proc.exists(outlet.pid):
-                self._done[outlet.pid] = self._came(outlet, label, NOTHING, problem="the process has ended")
+                self._done[outlet.pid] = self._result(outlet, label, NOTHING, problem="the process has ended")
             return
         name = max(new, key=lambda one: (new[one], one))
         size = new[name]
@@ -195,10 +197,10 @@ class Dump:
         path, whole = outlet.seen_from_here(name), outlet.is_whole(name)
         if whole or not self._proc.exists(outlet.pid):
             state = WRITTEN if whole else UNFINISHED
-            self._done[outlet.pid] = self._came(outlet, label, state, path, size)
+            self._done[outlet.pid] = self._result(outlet, label, state, path, size)
 
-    def _came(
-        self, outlet: Outlet, label: str, state: str, path: str = "", size: Optional[int] = None, problem: str = ""
+    def _result(
+        self, outlet: DumpPipe, label: str, state: str, path: str = "", size: Optional[int] = None, problem: str = ""
     ) -> TriggeredRank:
         return TriggeredRank(
             label=label,
@@ -211,16 +213,16 @@ class Dump:
             alive=self._proc.exists(outlet.pid),
         )
 
-    def _unfinished(self, outlet: Outlet, label: str) -> TriggeredRank:
+    def _unfinished(self, outlet: DumpPipe, label: str) -> TriggeredRank:
         if outlet.pid in self._refused:
-            return self._came(outlet, label, NOT_ASKED, problem=self._refused[outlet.pid])
+            return self._result(outlet, label, NOT_ASKED, problem=self._refused[outlet.pid])
         name, size = self._sizes.get(outlet.pid, ("", 0))
         if name:
             path = outlet.seen_from_here(name)
-            return self._came(
+            return self._result(
                 outlet, label, UNFINISHED, path, size, "it is still being written, or its writer has stopped"
             )
-        return self._came(outlet, label, NOTHING, problem="the driver has not begun a file within the deadline")
+        return self._result(outlet, label, NOTHING, problem="the driver has not begun a file within the deadline")
 
     def _tell(self) -> None:
         size = sum(size for _, size in self._sizes.values())

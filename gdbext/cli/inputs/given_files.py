@@ -21,7 +21,7 @@ from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.parsers import parse_files
 
 _SAVE_AGAIN = "copy or save it again: --save FILE writes a snapshot"
-_MUCH = 4  # MiB, from which on the parsers take longer than anybody waits without a word
+_SLOW_MEBIBYTES = 4  # MiB, from which on the parsers take longer than anybody waits without a word
 
 
 def snapshot_of(
@@ -140,7 +140,7 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
     if saved is not None:
         return _loaded(saved, files[0])
     size = sum(len(one.data) for one in texts) >> 20
-    if size >= _MUCH:
+    if size >= _SLOW_MEBIBYTES:
         progress.say(f"looking for stacks in {size} MiB of text (up to a second per MiB)")
     names = [one.name for one in texts]
     streamed = {one.name: one.reports for one in texts if one.reports is not None}

@@ -28,7 +28,7 @@ PIPE_MOST = 4 << 30
 LONGEST = 600.0
 """Seconds from its first byte on, after which a pipe is not read further."""
 
-_SILENT = 1.0  # seconds without a byte, after which it is said what is waited for
+_SILENT_SECONDS = 1.0  # seconds without a byte, after which it is said what is waited for
 _PIECE = 1 << 20
 _SPOOLED = (os.makedev(1, 3),)  # /dev/null, which is empty
 
@@ -170,9 +170,9 @@ class _Input:
         poll.register(descriptor, select.POLLIN)
         if os.isatty(descriptor):
             self._progress.note(f"reading {self._name}: paste the text, then press Ctrl-D")
-        said, patience = time.monotonic(), _SILENT
+        said, patience = time.monotonic(), _SILENT_SECONDS
         while not self._is_over():
-            ready = poll.poll(_SILENT * 1000)
+            ready = poll.poll(_SILENT_SECONDS * 1000)
             now = time.monotonic()
             if now - said >= patience and not os.isatty(descriptor):
                 self._tell()

@@ -14,7 +14,7 @@ import sys
 from gdbext.cli.terminal import Progress
 from gdbext.model.errors import NothingFound
 
-_PATIENCE = 1000  # milliseconds until a pipe has a byte, or an end
+_FIRST_BYTE_MILLISECONDS = 1000  # milliseconds until a pipe has a byte, or an end
 _INSTEAD = "gdbext {command} </dev/null uses the processes of this host"
 
 
@@ -44,7 +44,7 @@ def not_found(error: NothingFound, command: str) -> NothingFound:
 
 
 def _has_data(descriptor: int, command: str, progress: Progress) -> bool:
-    events = _events(descriptor, _PATIENCE)
+    events = _events(descriptor, _FIRST_BYTE_MILLISECONDS)
     if events & select.POLLIN:
         return True
     if events:

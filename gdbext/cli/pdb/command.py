@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from gdbext.capture.python.runtime import interpreter_of
-from gdbext.cli.answer_output import give
+from gdbext.cli.answer_output import print_document
 from gdbext.cli.pdb import remote_exec
 from gdbext.cli.pdb.inject import inject
 from gdbext.cli.pdb.prompt_terminal import Terminal
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if options.inject or (options.pid and not places() and _takes_texts(options.pid)):
         _put(places, options, Progress(options.quiet))
         return OK
-    converse(lambda: _reachable(places(), options.job), options.rank, Progress(options.quiet))
+    prompt_ranks(lambda: _reachable(places(), options.job), options.rank, Progress(options.quiet))
     return OK
 
 
@@ -71,18 +71,18 @@ def _put(places: Any, options: argparse.Namespace, progress: Progress) -> None:
         return [rank for place in places() for rank in _ask_all(place) if rank.member.pid in standing.pids]
 
     try:
-        converse(ranks, None, progress, lambda: standing.is_over() and not any(rank.at_prompt for rank in ranks()))
+        prompt_ranks(ranks, None, progress, lambda: standing.is_over() and not any(rank.at_prompt for rank in ranks()))
     finally:
         standing.close()
 
 
-def converse(
+def prompt_ranks(
     ranks: Callable[[], List[Rank]], chosen: Optional[int], progress: Progress, over: Callable[[], bool] = lambda: False
 ) -> bool:
     """Open one prompt after the other of the job whose ranks `ranks` finds. False when nothing is left to wait for,
     True when the user left (quit, Ctrl-C)."""
     terminal = Terminal()
-    told = seen = False
+    announced = seen = False
     informed: Set[str] = set()
     try:
         while not over():
@@ -95,14 +95,14 @@ def converse(
                 _choose(found, chosen, informed)
             wire = next((wire for wire in map(_open, _prompts(found, chosen)) if wire is not None), None)
             if wire is not None:
-                if not terminal.talk(wire):
+                if not terminal.serve_prompt(wire):
                     return True
-                told = False
+                announced = False
                 continue
-            if not told:
-                whom = "a rank" if chosen is None else f"rank {chosen}"
-                progress.say(f"waiting for {whom} to reach a breakpoint_(); Ctrl-C stops waiting, the ranks run on")
-                told = True
+            if not announced:
+                target = "a rank" if chosen is None else f"rank {chosen}"
+                progress.say(f"waiting for {target} to reach a breakpoint_(); Ctrl-C stops waiting, the ranks run on")
+                announced = True
             terminal.pause(_LOOK)
     except KeyboardInterrupt:
         return True
@@ -124,7 +124,7 @@ def _places(pid: Optional[int]) -> Any:
 
     def jobs() -> List[str]:
         tops = folder.folders(owner, f"/proc/{pid}/root", named)
-        return [place for top in tops for place in folder.jobs_in(top) if folder.has(place, inside)]
+        return [place for top in tops for place in folder.jobs_in(top) if folder.has_socket(place, inside)]
 
     return jobs
 
@@ -148,7 +148,7 @@ def _reachable(places: List[str], job: Optional[str]) -> List[Rank]:
 
 
 def _ask_all(place: str) -> List[Rank]:
-    asked = ((member, _answer(wire, {"status": True})) for member, wire in folder.reached(place))
+    asked = ((member, _answer(wire, {"status": True})) for member, wire in folder.connect_all(place))
     return [Rank(member, status) for member, status in asked if status is not None]
 
 
@@ -173,11 +173,11 @@ def _reach(path: str) -> Optional[Wire]:
         raise GdbextError(f"cannot reach the rank at {path}: {error.strerror}") from None
 
 
-def _choose(found: List[Rank], chosen: int, told: Set[str]) -> None:
+def _choose(found: List[Rank], chosen: int, informed: Set[str]) -> None:
     """Tell every rank once whose turn it is, and the one that has the prompt now to hand it over."""
     for rank in found:
-        if rank.member.path not in told and _ask(rank.member, {"choose": chosen}) is not None:
-            told.add(rank.member.path)
+        if rank.member.path not in informed and _ask(rank.member, {"choose": chosen}) is not None:
+            informed.add(rank.member.path)
         if rank.at_prompt and rank.member.rank != chosen and chosen in rank.status.get("waiters", ()):
             answer = _ask(rank.member, {"terminal": os.getpid(), "heir": chosen})
             if answer is not None and answer.get("refused") != "handed over":
@@ -199,8 +199,8 @@ def _release(found: List[Rank], chosen: Optional[int], progress: Progress) -> in
     for rank in found:
         answer = _ask(rank.member, {"release": True}) if chosen in (None, rank.member.rank) else None
         if answer is not None and answer.get("released") is not None:
-            whom = ", ".join(map(str, answer["released"])) or "no rank of this host"
-            progress.say(f"rank {rank.member.rank} no longer holds other ranks; released: {whom}")
+            released = ", ".join(map(str, answer["released"])) or "no rank of this host"
+            progress.say(f"rank {rank.member.rank} no longer holds other ranks; released: {released}")
             done = True
     if not done:
         raise NothingFound("no rank of this host holds others at a breakpoint_()", "gdbext pdb --list shows who waits")
@@ -217,18 +217,18 @@ def _list(places: Any, options: argparse.Namespace) -> int:
             rows.append({"job": os.path.basename(place)[4:], **rank.status})
     if not rows and not options.json:
         raise NothingFound("no rank on this host has reached a breakpoint_() yet")
-    give(lambda: dumps(RankPrompts(tuple(rows))), lambda style: _table(rows, style), options)
+    print_document(lambda: dumps(RankPrompts(tuple(rows))), lambda style: _table(rows, style), options)
     return exit_status(False, ALL if rows else NONE)
 
 
 def _table(rows: Sequence[Dict[str, Any]], style: Style) -> List[str]:
     names = ("job", "rank", "pid", "state", "at")
     columns = [Column(name, right=name in ("rank", "pid")) for name in names] + [Column("", least=10)]
-    cells = [[*(clean_line(str(row.get(name, "")), style) for name in names), _whom(row)] for row in rows]
+    cells = [[*(clean_line(str(row.get(name, "")), style) for name in names), _waiting_for(row)] for row in rows]
     return table(columns, [Row(line) for line in cells], style)
 
 
-def _whom(row: Dict[str, Any]) -> str:
+def _waiting_for(row: Dict[str, Any]) -> str:
     if row.get("waiters"):
         return f"waited for by ranks {', '.join(map(str, row['waiters']))}"
     return f"for rank {row['for']}" if "for" in row else ""

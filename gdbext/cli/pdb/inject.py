@@ -179,7 +179,7 @@ def _hand_out(asked: Sequence[Asked], options: argparse.Namespace, progress: Pro
             one.problem = found.reason
         elif found.version >= remote_exec.SINCE and not options.gdb:
             progress.say(f"{one.name}: asks its interpreter to run a script (sys.remote_exec)")
-            one.problem = remote_exec.hand(one.process.pid, one.text)
+            one.problem = remote_exec.send_script(one.process.pid, one.text)
             if one.problem:
                 progress.say(f"{one.name}: {one.problem}; through gdb, then")
                 one.problem = None

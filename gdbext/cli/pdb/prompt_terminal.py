@@ -53,7 +53,7 @@ class _Interrupts:
         self._pending = False
 
     @contextlib.contextmanager
-    def welcome(self) -> Iterator[None]:
+    def allowed(self) -> Iterator[None]:
         """Here KeyboardInterrupt may be raised."""
         self._waiting = True
         try:
@@ -65,7 +65,7 @@ class _Interrupts:
 
 
 @contextlib.contextmanager
-def _noticing(wire: Wire, interrupts: _Interrupts) -> Iterator[None]:
+def _interrupted_at_hangup(wire: Wire, interrupts: _Interrupts) -> Iterator[None]:
     """Whoever types is interrupted when the other side goes: the rank has ended, or its time is up. And by Ctrl-C: a
     signal that comes right before the read begins does not end it, and is said again until it is heard. Ctrl-C is
     welcome inside only: while the watcher begins and ends none may be raised, or nobody would end it."""
@@ -86,11 +86,11 @@ def _noticing(wire: Wire, interrupts: _Interrupts) -> Iterator[None]:
             early = signal.SIGINT in os.read(interrupts.came, 1 << 10)
         poll.unregister(wire)
         poll.unregister(interrupts.came)
-        heard = early and bool(poll.poll(_AGAIN))
-        while not heard and len(said) < _TRIES:
+        has_message = early and bool(poll.poll(_AGAIN))
+        while not has_message and len(said) < _TRIES:
             said.append(signal.SIGINT)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            heard = bool(poll.poll(_AGAIN))
+            has_message = bool(poll.poll(_AGAIN))
 
     watcher = threading.Thread(target=watch, daemon=True)
     ours, theirs = os.pipe()
@@ -153,16 +153,16 @@ class Terminal:
 
     def pause(self, seconds: float) -> None:
         """Wait a moment. Raises KeyboardInterrupt."""
-        with self._interrupts.welcome():
+        with self._interrupts.allowed():
             time.sleep(seconds)
 
-    def talk(self, wire: Wire) -> bool:
+    def serve_prompt(self, wire: Wire) -> bool:
         """One prompt from its opening to its end. False when nothing more is to be expected."""
         self._wire = wire
         going = True
         while True:
             try:
-                with self._interrupts.welcome():
+                with self._interrupts.allowed():
                     message = wire.receive()
             except KeyboardInterrupt:  # the rank is running, or computing what was typed
                 if not self._while_running(wire):
@@ -185,7 +185,7 @@ class Terminal:
         """Send what was typed. False when it takes leave: the end of the input, or `quit` to pdb."""
         while True:
             try:
-                with _noticing(wire, self._interrupts), self._interrupts.welcome():
+                with _interrupted_at_hangup(wire, self._interrupts), self._interrupts.allowed():
                     line = input(clean_line(prompt, self._style))
             except KeyboardInterrupt:
                 self._print("\n")
@@ -203,7 +203,7 @@ class Terminal:
         """Ctrl-C while the rank does not ask for a line. False to leave it."""
         self._print("\n")
         try:
-            with self._interrupts.welcome():
+            with self._interrupts.allowed():
                 answer = input(_RUNNING) if sys.stdin.isatty() else "s"
         except (KeyboardInterrupt, EOFError):
             answer = "l"

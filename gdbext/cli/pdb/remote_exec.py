@@ -38,18 +38,18 @@ class _User:
 
 
 @dataclass(frozen=True)
-class _Left:
+class _ScriptFile:
     """A file that a rank is to run, in its own /tmp."""
 
     name: str
     owner: _User
 
 
-_left: Dict[int, _Left] = {}
+_left: Dict[int, _ScriptFile] = {}
 """By pid."""
 
 
-def hand(pid: int, text: str) -> Optional[str]:
+def send_script(pid: int, text: str) -> Optional[str]:
     """Why it did not work, None when the rank will run the text. `clear` or `withdraw` takes the file away."""
     name = f"gdbext-{secrets.token_hex(8)}.py"
     try:
@@ -61,7 +61,7 @@ def hand(pid: int, text: str) -> Optional[str]:
                 file.write(text)
     except OSError as error:
         return f"cannot create a file in its {_FOLDER}: {error.strerror}"
-    _left[pid] = _Left(name, owner)
+    _left[pid] = _ScriptFile(name, owner)
     problem = _call(pid, f"{_FOLDER}/{name}", owner)
     if problem is not None:
         clear(pid)
@@ -79,7 +79,7 @@ def _call(pid: int, path: str, owner: _User) -> Optional[str]:
     words: List[str] = [sys.executable if ours else f"/proc/{pid}/exe", "-I", "-S", "-c", _CALL, str(pid), path]
     become, environment = None, None
     if owner.is_another and not ours:
-        become = functools.partial(_become, owner)
+        become = functools.partial(_switch_user, owner)
         environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         done = subprocess.run(
@@ -114,7 +114,7 @@ def withdraw(pid: int) -> None:
         _call(pid, "/dev/null", left.owner)
 
 
-def _become(owner: _User) -> None:
+def _switch_user(owner: _User) -> None:
     """In a child, for good."""
     os.setgroups([])
     os.setgid(owner.group)

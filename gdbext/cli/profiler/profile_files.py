@@ -21,7 +21,7 @@ _TRACE = re.compile(r".+\.json(?:\.gz)?")
 _Stamp = Tuple[int, int, int]  # device and inode do not tell a file that is written over: inode, size, time
 
 
-class Whose(NamedTuple):
+class TraceOwner(NamedTuple):
     """Whose trace a file or folder is, by its name."""
 
     key: str  # "rank 3", "TP 1, PP 0", "pid 4711"
@@ -32,23 +32,23 @@ class Whose(NamedTuple):
 
 class _Found(NamedTuple):
     name: str
-    whose: Whose
+    whose: TraceOwner
     stamp: _Stamp
 
 
-def whose(name: str) -> Optional[Whose]:
+def parse_trace_name(name: str) -> Optional[TraceOwner]:
     """None for what is no trace of a profile."""
     is_folder = re.fullmatch(ASCEND_TRACE, name) is not None
     if not is_folder and not _TRACE.fullmatch(name):
         return None
     if re.fullmatch(FRONT_END, name):
-        return Whose(name, is_rank=False)
+        return TraceOwner(name, is_rank=False)
     rank, labels = labels_of(name)
     stage = re.search(STAGE, name)
     key = f"rank {rank}" if rank is not None else ", ".join(f"{kind.upper()} {at}" for kind, at in labels.items())
     written = re.search(ASCEND_PID, name) if is_folder else re.match(HOST_NAME, name)
     key = key or (f"pid {int(written['pid'])}" if written else "")
-    return Whose(key, stage["stage"] if stage else "", True, is_folder) if key else None
+    return TraceOwner(key, stage["stage"] if stage else "", True, is_folder) if key else None
 
 
 class Folder:
@@ -57,7 +57,7 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self._before: Dict[str, _Stamp] = {}
-        self._growing: Dict[str, _Growing] = {}
+        self._growing: Dict[str, _GrowingFile] = {}
 
     def remember(self) -> None:
         """Note what is there now: it belongs to an earlier profile."""
@@ -79,7 +79,7 @@ class Folder:
         )
 
     def _growth(self, path: str) -> Tuple[str, int]:
-        growing = self._growing.setdefault(path, _Growing(path))
+        growing = self._growing.setdefault(path, _GrowingFile(path))
         return growing.look()
 
     def _list(self) -> List[_Found]:
@@ -90,7 +90,7 @@ class Folder:
             return []
         found = []
         for name in names:
-            about = whose(name)
+            about = parse_trace_name(name)
             stamp = self._stamp(name, about.is_folder) if about is not None else None
             if about is not None and stamp is not None:
                 found.append(_Found(name, about, stamp))
@@ -124,7 +124,7 @@ class Folder:
                 return None
 
 
-class _Growing:
+class _GrowingFile:
     """One file that somebody writes. What has come is read once: a gzip stream says itself where it ends."""
 
     def __init__(self, path: str) -> None:
@@ -185,7 +185,7 @@ def _ascend_rank(folder: str) -> Optional[str]:
     return next((f"rank {int(one['rank'])}" for one in found if one is not None), None)
 
 
-def missing(files: Iterable[WrittenTrace], ranks: int, stages: int = 1) -> int:
+def count_missing_traces(files: Iterable[WrittenTrace], ranks: int, stages: int = 1) -> int:
     """How many traces of ranks are missing or incomplete yet, where each rank has one of each stage, and there are at
     least so many stages. Ranks of other hosts that write into the same folder count once one of their traces is there.
     """

@@ -17,7 +17,7 @@ from typing import Optional
 from gdbext.cli.profiler.profile_http import Http, NoServer
 from gdbext.model.profiling import ProfileServer
 
-_PATIENCE = 900.0  # seconds that a server may take to write its traces
+_WRITE_SECONDS = 900.0  # seconds that a server may take to write its traces
 _START = "from gdbext.cli.profiler.profile_guard import main; main()"
 
 
@@ -34,12 +34,12 @@ class Guard:
         }
         root = str(Path(__file__).parents[2])
         words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r}); {_START}"]
-        told, self._tell = os.pipe()
+        reader_end, self._tell = os.pipe()
         hear, says = os.pipe()
-        moves = [(os.POSIX_SPAWN_DUP2, told, 0), (os.POSIX_SPAWN_DUP2, says, 1)]
+        moves = [(os.POSIX_SPAWN_DUP2, reader_end, 0), (os.POSIX_SPAWN_DUP2, says, 1)]
         # Not by subprocess: it may outlive us, and nobody waits for it then.
         self._pid = os.posix_spawn(sys.executable, words, os.environ, file_actions=moves)
-        os.close(told)
+        os.close(reader_end)
         os.close(says)
         self._say(json.dumps({"server": about, "path": path, "token": token}))
         os.read(hear, 1)
@@ -73,4 +73,4 @@ def main() -> None:
         return
     about = json.loads(line)
     with contextlib.suppress(NoServer):
-        Http(about["token"]).post(ProfileServer(**about["server"]), about["path"], None, _PATIENCE)
+        Http(about["token"]).post(ProfileServer(**about["server"]), about["path"], None, _WRITE_SECONDS)

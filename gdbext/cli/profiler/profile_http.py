@@ -14,7 +14,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.profiling import ProfileServer
 
 _MOST = 16 << 20
-_SAID = 300  # characters of an answer that are shown
+_MOST_CHARACTERS = 300  # characters of an answer that are shown
 
 
 class Answer(NamedTuple):
@@ -36,8 +36,8 @@ class Answer(NamedTuple):
         for key in ("message", "detail", "error"):
             value = inner.get(key) if isinstance(inner, dict) else None
             if isinstance(value, str):
-                return " ".join(value.split())[:_SAID]
-        return " ".join(self.text.split())[:_SAID]
+                return " ".join(value.split())[:_MOST_CHARACTERS]
+        return " ".join(self.text.split())[:_MOST_CHARACTERS]
 
 
 class NoServer(GdbextError):

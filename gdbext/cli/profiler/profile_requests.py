@@ -15,7 +15,7 @@ from gdbext.model.profiling import ProfileServer
 _MOST_BYTES = 64 << 20
 _MOST = 4096
 _AT_ONCE = 64
-_PATIENCE = 600.0
+_ANSWER_SECONDS = 600.0
 _MOST_PROBLEMS = 3
 
 
@@ -105,7 +105,7 @@ class Sender:
             except IndexError:
                 return
             try:
-                answer = self._http.post(self._server, one.path, one.body, _PATIENCE)
+                answer = self._http.post(self._server, one.path, one.body, _ANSWER_SECONDS)
                 problem = "" if answer.good else f"{one.path} answered {answer.status}: {answer.said}"
             except GdbextError as error:
                 problem = str(error)

@@ -16,7 +16,7 @@ from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.profiling import ProfileServer
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.witnesses.addresses import is_this_host
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what others are bound to
@@ -101,7 +101,7 @@ def _choose(
     port: Optional[int],
 ) -> Tuple[str, int, str]:
     """Address, port, and why that is the engine's server."""
-    stated = {whole(option(words, ("--port",))) for words in commands.values()} - {None}
+    stated = {integer_or_none(option(words, ("--port",))) for words in commands.values()} - {None}
     for wanted, why in (
         ({port} if port is not None else stated, "--port" if port is not None else "the --port of its command line"),
         ({row.port} if port is None and not stated else set(), f"the default port of {row.engine}"),

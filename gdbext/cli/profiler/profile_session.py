@@ -8,7 +8,7 @@ import os
 import time
 from typing import Dict, Iterator, List, Optional, Tuple, Union
 
-from gdbext.cli.profiler.profile_files import Folder, missing
+from gdbext.cli.profiler.profile_files import Folder, count_missing_traces
 from gdbext.cli.profiler.profile_guard import Guard
 from gdbext.cli.profiler.profile_http import Answer, Http, NoServer, matches
 from gdbext.cli.profiler.profile_requests import Sender, read_requests
@@ -24,7 +24,7 @@ from gdbext.model.text.ranges import counted
 TOKEN = "GDBEXT_TOKEN"  # noqa: S105 - the name of a variable
 _POLL = 0.25
 _START_PATIENCE = 60.0
-_HASTE = 30.0  # seconds for the answer to a stop when something went wrong; the guard waits for longer
+_STOP_SECONDS = 30.0  # seconds for the answer to a stop when something went wrong; the guard waits for longer
 _NOTHING = 60.0  # seconds without any trace, after the engine said that it has stopped
 _QUIET = 2.0  # seconds without anything new, where nobody knows how many traces there will be
 _LEAST_ROOM = 64 << 20  # bytes: less is a full disk for any trace
@@ -94,7 +94,7 @@ class Session:
             if not self._ended:
                 self.progress.say("stopping the profiler")
                 with contextlib.suppress(GdbextError):
-                    self._stop(_HASTE)
+                    self._stop(_STOP_SECONDS)
             raise
         finally:
             if self._ended:
@@ -206,7 +206,7 @@ class Session:
             _check_room(traces, self._ranks)
             if stages and self._ranks:
                 files = traces.look()
-                if not missing(files, self._ranks, stages):
+                if not count_missing_traces(files, self._ranks, stages):
                     self.progress.say("all steps are done")
                     return
 
@@ -215,7 +215,7 @@ class Session:
         said, quiet_since, before = "", time.monotonic(), None
         while True:
             files = traces.look()
-            left = missing(files, self._ranks)
+            left = count_missing_traces(files, self._ranks)
             whole = [one for one in files if one.state == "whole"]
             size = sum(one.bytes for one in files) / (1 << 20)
             line = f"{len(whole)} of {max(len(files), self._ranks)} traces are complete, {size:,.1f} MB"
@@ -275,7 +275,7 @@ class Session:
             failed_requests=0 if sender is None else sender.failed,
             folder=folder,
             files=files or (),
-            complete=None if files is None else whole and not missing(files, self._ranks),
+            complete=None if files is None else whole and not count_missing_traces(files, self._ranks),
             notes=(*self._notes, *(self._row.notes if action == "start" else ()), *(sender.problems if sender else ())),
             next_step=next_step,
         )

@@ -32,7 +32,7 @@ from gdbext.model.errors import GdbextError, NothingFound
 from gdbext.safe_open.kept_open_files import Shelf
 from gdbext.witnesses.nvml import find_library
 
-_PATIENCE = 30.0  # seconds for --version and --help
+_TOOL_SECONDS = 30.0  # seconds for --version and --help
 _MOST = 1 << 20
 
 
@@ -54,10 +54,10 @@ def installed(environ: Mapping[str, str]) -> SanitizerTool:
     path = next(_candidates(environ), None)
     if path is None:
         raise NothingFound(f"no {PROGRAM} on this host", f"{PACKAGES}; put its folder first in PATH")
-    version = re.search(VERSION, _said(path, "--version"))
+    version = re.search(VERSION, _tool_output(path, "--version"))
     if version is None:
         raise GdbextError(f"{path} does not say its version", "run it by hand with --version")
-    options = frozenset(re.findall(IN_HELP, _said(path, "--help")))
+    options = frozenset(re.findall(IN_HELP, _tool_output(path, "--help")))
     return SanitizerTool(path, (int(version[1]), int(version[2])), options, _libraries(path))
 
 
@@ -74,13 +74,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
             yield found
 
 
-def _said(path: str, option: str) -> str:
+def _tool_output(path: str, option: str) -> str:
     try:
         done = subprocess.run(
-            [path, option], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False
+            [path, option], stdin=subprocess.DEVNULL, capture_output=True, timeout=_TOOL_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        why = error.strerror if isinstance(error, OSError) else f"no answer in {_PATIENCE:.0f} s"
+        why = error.strerror if isinstance(error, OSError) else f"no answer in {_TOOL_SECONDS:.0f} s"
         raise GdbextError(f"cannot run {path}: {why}", PACKAGES) from None
     return done.stdout[:_MOST].decode("utf-8", "replace")
 
@@ -106,7 +106,7 @@ def _is_script(path: str) -> bool:
         return file.read(2) == b"#!"
 
 
-def unfit(tool: SanitizerTool, environ: Mapping[str, str]) -> List[str]:
+def tool_problems(tool: SanitizerTool, environ: Mapping[str, str]) -> List[str]:
     """What keeps the tool from its work on this host, a line each."""
     found = [_driver(tool), _tracer()]
     found += [f"{name} is set: {why}" for name, why in OTHER_TOOLS.items() if environ.get(name)]

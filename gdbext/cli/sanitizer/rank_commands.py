@@ -16,7 +16,7 @@ from gdbext.model.errors import GdbextError, UsageError
 _VARIABLE = re.compile(r"[A-Za-z_]\w{0,80}=.*", re.DOTALL)
 _MODULE = re.compile(r"python[\d.]*t?\Z")
 _PLAIN = re.compile(r"[\w:.<> -]{1,300}\Z")
-_PATIENCE = 20.0  # seconds for `mpirun --version`
+_VERSION_SECONDS = 20.0  # seconds for `mpirun --version`
 
 
 class Place(NamedTuple):
@@ -35,10 +35,10 @@ def placed(words: Sequence[str], environ: Mapping[str, str]) -> Place:
         return Place((), tuple(words))
     row, after = at
     launcher = os.path.basename(words[after - 1])
-    begins = _program_at(row, words, after)
-    if ":" in words[begins:]:
+    program_at = _program_at(row, words, after)
+    if ":" in words[program_at:]:
         raise UsageError(f"{launcher} starts several programs", IN_EACH_RANK)
-    before, program = list(words[:begins]), list(words[begins:])
+    before, program = list(words[:program_at]), list(words[program_at:])
     if row.python:
         before, program = _of_torchrun(before, program, after, _python(words, after, environ))
     return Place(tuple(before), tuple(program), row.rank or _rank_of(row, words[after - 1]), launcher)
@@ -106,7 +106,7 @@ def _rank_of(row: LauncherRow, program: str) -> str:
     """The variable of this MPI: `mpirun` is the name of several. Raises `GdbextError`."""
     try:
         done = subprocess.run(
-            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
         )
         said = (done.stdout + done.stderr)[:20_000].decode("utf-8", "replace")
     except OSError as error:

@@ -13,7 +13,7 @@ from gdbext.cli import diagnose
 from gdbext.cli.command_line import parser
 from gdbext.cli.parse_command_line import parse
 from gdbext.cli.run_settings import engine_of, settings_for
-from gdbext.cli.sanitizer.installed_tool import SanitizerTool, has_driver, installed, unfit, without_lines
+from gdbext.cli.sanitizer.installed_tool import SanitizerTool, has_driver, installed, tool_problems, without_lines
 from gdbext.cli.sanitizer.rank_commands import Place, log_of, options_of, placed
 from gdbext.cli.sanitizer.sanitized_run import SanitizedRun, size_of
 from gdbext.cli.terminal import Progress, write_lines
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Returns the exit status: 0 no error was reported, 1 some were, 3 it cannot be told, 4 there is no report."""
     environ = dict(os.environ)
     progress = Progress(options.quiet)
-    start = prepared(options, words, installed(environ), environ)
+    start = prepare_run(options, words, installed(environ), environ)
     for line in start.said:
         progress.note(line)
     if options.dry_run:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     return _judged(start, status, options.quiet, "%q{" not in start.log)
 
 
-def prepared(
+def prepare_run(
     options: argparse.Namespace, words: Sequence[str], tool: SanitizerTool, environ: Dict[str, str]
 ) -> SanitizerStart:
     """The command line and the environment. Makes the folder, but for a dry run. Raises `GdbextError`."""
@@ -78,7 +78,9 @@ def prepared(
         raise UsageError(f"{folder} has reports of another run", "choose another folder with --dir")
     made = settings_for(SANITIZER, options.engine, place.program, environ, folder, make=not options.dry_run)
     said = [f"{tool.named} ({tool.path})", *made.said, *lacking]
-    said += [f"warning: {one}" for one in (*unfit(tool, environ), without_lines(place.program[0], environ)) if one]
+    said += [
+        f"warning: {one}" for one in (*tool_problems(tool, environ), without_lines(place.program[0], environ)) if one
+    ]
     said += _of_logs(place, log, words)
     return SanitizerStart(
         [*place.before, tool.path, *flags, *made.words], made.environment, folder, log, tuple(dict.fromkeys(said))

@@ -27,7 +27,7 @@ from gdbext.model.text.ranges import counted
 PATIENCE = (60.0, 20.0, 20.0, 10.0)
 """Seconds that each step of a stop has: Ctrl-C for the program, TERM, KILL; then the sanitizer is ended."""
 _STEPS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-_TOLD = ("asked to stop", "told to end", "killed")
+_END_STEPS = ("asked to stop", "told to end", "killed")
 _NAP = 0.2
 _SHOWN = 8  # processes named in one line
 _FIRST_WORD = 30.0  # seconds to the first line about progress; each next one takes twice as long, to ten minutes
@@ -94,7 +94,7 @@ class SanitizedRun:
         elif targets:
             _signal(targets, _STEPS[self._step])
             more = "" if self._step else "; the sanitizer then writes its reports. Ctrl-C again hurries"
-            self._progress.warn(f"{_named(programs)} {_TOLD[self._step]}{more}")
+            self._progress.warn(f"{_named(programs)} {_END_STEPS[self._step]}{more}")
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._job.pid, signal.SIGINT)

@@ -38,7 +38,7 @@ class _Running(NamedTuple):
 
 
 class Alerts:
-    """`tell` starts, `look_after` sees to the end. `report(job, how, result, text)` hears how each went."""
+    """`tell` starts, `end_finished` sees to the end. `report(job, how, result, text)` hears how each went."""
 
     def __init__(self, report: Callable[[str, str, str, str], None]) -> None:
         self._report = report
@@ -82,7 +82,7 @@ class Alerts:
         os.set_blocking(process.stderr.fileno(), False)
         self._running.append(_Running(job, how, process, time.monotonic() + seconds, [b""]))
 
-    def look_after(self) -> None:
+    def end_finished(self) -> None:
         """Those that have ended, and those whose time is up."""
         now, left = time.monotonic(), []
         self._killed = [one for one in self._killed if one.poll() is None]
@@ -114,7 +114,7 @@ class Alerts:
         return min((one.until for one in self._running), default=None)
 
     @property
-    def talking(self) -> List[int]:
+    def descriptors(self) -> List[int]:
         """Descriptors that may say something."""
         return [one.process.stderr.fileno() for one in self._running if one.process.stderr and one.said[0] is not None]
 

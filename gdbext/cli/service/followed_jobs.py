@@ -18,7 +18,7 @@ from gdbext.model.job import Job
 
 _REFRESH = 60.0  # seconds; a search costs as much as polls of some ten ranks
 _MOST = 64
-_SOON = 2.0  # seconds between two searches, however often ranks come and go
+_SEARCH_SECONDS = 2.0  # seconds between two searches, however often ranks come and go
 
 
 @dataclass
@@ -52,7 +52,7 @@ class FollowedJobs:
 
     def find_now(self) -> None:
         """Something has changed."""
-        self._next = min(self._next, max(time.monotonic(), self._last + _SOON))
+        self._next = min(self._next, max(time.monotonic(), self._last + _SEARCH_SECONDS))
 
     @property
     def next_due(self) -> float:

@@ -26,7 +26,13 @@ class LookProcess:
     """Started at once. `into` is the folder of this job's bundles."""
 
     def __init__(
-        self, pids: Sequence[int], stood: float, rule: JobRule, settings: Settings, into: Path, keep_open: Sequence[int]
+        self,
+        pids: Sequence[int],
+        still_seconds: float,
+        rule: JobRule,
+        settings: Settings,
+        into: Path,
+        keep_open: Sequence[int],
     ) -> None:
         """Raises `GdbextError`."""
         self._first = into / _FIRST
@@ -36,7 +42,7 @@ class LookProcess:
             "--into": into,
             "--keep": settings.keep,
             "--first-look": self._first,
-            "--stood": stood,
+            "--stood": still_seconds,
             "--spinning-after": rule.spinning_after,
             "--max-pause": rule.max_pause,
             **({"--gdb": settings.gdb} if settings.gdb else {}),

@@ -64,9 +64,9 @@ class Metrics:
     def turned(self, at: float) -> None:
         self._turned.set(at)
 
-    def polled(self, job: str, ranks: int, stood: float) -> None:
+    def polled(self, job: str, ranks: int, still_seconds: float) -> None:
         self._ranks.labels(job).set(ranks)
-        self._stood.labels(job).set(stood)
+        self._stood.labels(job).set(still_seconds)
 
     def looked(self, job: str, cause: str, pause_ms: Optional[float]) -> None:
         self._looks.labels(job).inc()
@@ -74,13 +74,13 @@ class Metrics:
         self._pauses[job] = max(self._pauses.get(job, 0.0), (pause_ms or 0.0) / 1000)
         self._pause.labels(job).set(self._pauses[job])
 
-    def went_wrong(self, where: str) -> None:
+    def count_failure(self, where: str) -> None:
         self._errors.labels(where).inc()
 
     def alerted(self, how: str, result: str) -> None:
         self._alerts.labels(how, result).inc()
 
-    def keeps(self, size: int) -> None:
+    def set_bundle_bytes(self, size: int) -> None:
         self._bundles.set(size)
 
     def forget(self, job: str) -> None:

@@ -27,7 +27,7 @@ from gdbext.cli.service.systemd import notify, reloading, watchdog_seconds
 from gdbext.cli.terminal import write_lines
 from gdbext.cli.watching import look_with_bundle
 from gdbext.commands.user_files import append_private, write_private
-from gdbext.discovery.preflight_checks.attach_permission import survive
+from gdbext.discovery.preflight_checks.attach_permission import check_kill_filter
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.errors import OK, GdbextError
 from gdbext.model.watching import WatchEvent
@@ -40,7 +40,7 @@ _RETRY = 1.0  # seconds until the lock of the host is tried again, and longest w
 def run(options: argparse.Namespace) -> int:
     """Until TERM or Ctrl-C: status 0 then."""
     asked = told_by.of(options)
-    survive(ProcFS())
+    check_kill_filter(ProcFS())
     if options.output is not None:
         write_private(options.output, "", options.force)
     Service(asked, options).run()
@@ -96,7 +96,7 @@ class Service:
             else:
                 self._poll(one)
         self._look()
-        self._alerts.look_after()
+        self._alerts.end_finished()
         if self._metrics is not None:
             self._metrics.turned(time.time())
         if self._metrics is not None and self._settings.textfile:
@@ -110,7 +110,7 @@ class Service:
         if not one.polled.whole:
             self._jobs.find_now()
             return
-        if not one.polled.stands:
+        if not one.polled.still_since_look:
             forget_first(self._into / one.name)
         if self._metrics is not None:
             self._metrics.polled(one.name, len(one.job.ranks), one.polled.stood)
@@ -158,9 +158,11 @@ class Service:
     def _shrink(self) -> None:
         """Bundles of all jobs within their quota."""
         most = self._settings.quota << 20
-        gone, left = look_with_bundle.shrink(tuple(path for path in self._into.iterdir() if path.is_dir()), most)
+        gone, left = look_with_bundle.limit_bundle_bytes(
+            tuple(path for path in self._into.iterdir() if path.is_dir()), most
+        )
         if self._metrics is not None:
-            self._metrics.keeps(left)
+            self._metrics.set_bundle_bytes(left)
         if gone:
             self._tell("service", f"deleted the oldest bundles ({gone}): the quota is {self._settings.quota} MiB")
         if left > most:
@@ -208,7 +210,7 @@ class Service:
             until = min(until, now + _RETRY)
         alive = watchdog_seconds()
         until = min(until, now + alive) if alive else until
-        ready, _, _ = select.select([wakeup.fileno(), *self._alerts.talking], [], [], max(0.0, until - now))
+        ready, _, _ = select.select([wakeup.fileno(), *self._alerts.descriptors], [], [], max(0.0, until - now))
         if wakeup.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
                 wakeup.recv(4096)
@@ -246,7 +248,7 @@ class Service:
     def _wrong(self, where: str, text: str, job: str = "") -> None:
         """Counted each time; said once, until something else is wrong there."""
         if self._metrics is not None:
-            self._metrics.went_wrong(where)
+            self._metrics.count_failure(where)
         if self._complained.get(where) != text:
             self._complained[where] = text
             self._say(WatchEvent(kind="trouble", text=text, at=time.time(), job=job or None, host=self._host))
@@ -255,7 +257,7 @@ class Service:
         if self._metrics is not None:
             self._metrics.alerted(how, result)
             if result in ("failed", "late"):
-                self._metrics.went_wrong("alert")
+                self._metrics.count_failure("alert")
         said = f"{'alert' if how == 'any' else how} {result}" + (f": {text}" if text else "")
         self._say(WatchEvent(kind="alert", text=said, at=time.time(), job=job or None, host=self._host))
 

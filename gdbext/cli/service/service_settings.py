@@ -21,7 +21,7 @@ from gdbext.cli.chosen_processes import selector_of
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.errors import GdbextError, UsageError
-from gdbext.model.text.nearest import unknown
+from gdbext.model.text.nearest import unknown_word_error
 
 _LARGEST = 1 << 20  # bytes of a file
 _MOST_JOBS = 64
@@ -197,7 +197,7 @@ def _read(
     found: Dict[str, Any] = {}
     for name, value in given.items():
         if name not in rows:
-            raise unknown("key", str(name)[:60], rows, f"one of {', '.join(rows)}", f"{where}: ")
+            raise unknown_word_error("key", str(name)[:60], rows, f"one of {', '.join(rows)}", f"{where}: ")
         try:
             found[name] = rows[name].read(value)
         except ValueError:

@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Mapping
 
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 
 
 def notify(text: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -30,7 +30,7 @@ def reloading(environ: Mapping[str, str] = os.environ) -> None:
 def watchdog_seconds(environ: Mapping[str, str] = os.environ) -> float:
     """How often it wants a sign of life (half of `WatchdogSec=`); 0: not at all."""
     meant = environ.get("WATCHDOG_PID", "")
-    micros = whole(environ.get("WATCHDOG_USEC"))
+    micros = integer_or_none(environ.get("WATCHDOG_USEC"))
     if micros is None or (meant and meant != str(os.getpid())):
         return 0.0
     return micros / 2e6

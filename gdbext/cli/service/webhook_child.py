@@ -14,7 +14,7 @@ import urllib.request
 _TRIES = 3
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """An alert goes where it was sent, not where a server points."""
 
     def redirect_request(self, *_):  # type: ignore[no-untyped-def]
@@ -25,7 +25,7 @@ def post(url: str, body: bytes, seconds: float) -> str:
     """Why the server did not take it; "" when it did. `seconds` for one answer of it."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "gdbext"})  # noqa: S310 - the settings take http and https alone
     try:
-        with urllib.request.build_opener(_Stay).open(request, timeout=seconds) as answer:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds) as answer:
             answer.read(1 << 16)
             return ""
     except urllib.error.HTTPError as error:

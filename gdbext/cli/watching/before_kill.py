@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _kill(child)
         raise
-    except _Late:
+    except _TimeUp:
         signal.signal(signal.SIGALRM, _leave)
         signal.setitimer(signal.ITIMER_REAL, _RESERVE / 2)  # whatever holds us up in the next lines
         _kill(child)
@@ -77,12 +77,12 @@ def _kill(child: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-class _Late(Exception):
+class _TimeUp(Exception):
     """Time is up."""
 
 
 def _late(*_: object) -> None:
-    raise _Late
+    raise _TimeUp
 
 
 def _leave(*_: object) -> None:

@@ -29,7 +29,7 @@ class FollowedJob:
         self._still, self._spinning_after, self._proc = still, spinning_after, proc
         self._stillness, self._patience = Stillness(), Patience(still)
         self._counters, self._asked_at = "", 0.0
-        self._stood_long = False
+        self._still_since_look = False
 
     def poll(self) -> bool:
         """Whether the job makes progress again: it does, and a look was taken while it stood."""
@@ -39,14 +39,14 @@ class FollowedJob:
         if now - self._asked_at > _RAS_EVERY:
             self._counters, self._asked_at = _counters(self.job, self._proc), now
         self.stood = self._stillness.poll(pulses, self._counters)
-        again = self._stood_long and self.stood < self._still
-        self._stood_long = self._stood_long and not again
+        again = self._still_since_look and self.stood < self._still
+        self._still_since_look = self._still_since_look and not again
         return again
 
     @property
-    def stands(self) -> bool:
+    def still_since_look(self) -> bool:
         """Whether it has stood still since it was looked at."""
-        return self._stood_long
+        return self._still_since_look
 
     def wants_look(self) -> bool:
         return self._patience.wants_look(time.monotonic(), self.stood, self._stillness)
@@ -54,7 +54,7 @@ class FollowedJob:
     def looked(self, hang: bool, undecided: bool) -> float:
         """A look was taken: it found a hang, or could not tell and is to be followed by one more. Returns when it
         ended: the next poll is due a whole interval later, for after a moment nobody's share of a core means much."""
-        self._stood_long = True
+        self._still_since_look = True
         self._stillness.settle(self._pulses())
         now = time.monotonic()
         if undecided:
@@ -81,20 +81,21 @@ def pulse_of(pid: int) -> Pulse:
     """One poll of a rank, some 0.05 ms a thread; without threads when it is gone."""
     seen: Dict[int, ThreadPulse] = {}
     looked_at = kernel_threads.look(pid, glance=True)
-    told = any(one.sp is not None for one in looked_at.values())
+    has_stack_pointers = any(one.sp is not None for one in looked_at.values())
     for tid, one in looked_at.items():
         if one.state not in ("Z", "X"):
-            seen[tid] = ThreadPulse(one.started, one.cpu_ns, one.waited, place_of(one, told))
+            seen[tid] = ThreadPulse(one.started, one.cpu_ns, one.waited, place_of(one, has_stack_pointers))
     return Pulse(time.monotonic(), seen)
 
 
-def place_of(one: kernel_threads.ThreadTimes, told: bool = False) -> Optional[str]:
+def place_of(one: kernel_threads.ThreadTimes, with_stack_pointer: bool = False) -> Optional[str]:
     """Where a thread sleeps: the system call and its stack pointer, else what the kernel still says; None: it runs.
 
-    `told`: the kernel tells the calls of this process. A thread without one has woken up between two files then.
+    `with_stack_pointer`: the kernel tells the calls of this process. A thread without one has woken up between two
+    files then.
     """
     if one.state not in ("S", "D", "I", "T", "t"):
         return None
     if one.sp is not None:
         return f"{one.syscall[0] if one.syscall else -1}@{one.sp:x}"
-    return None if told else one.wchan or one.state
+    return None if with_stack_pointer else one.wchan or one.state

@@ -41,9 +41,9 @@ def run(options: argparse.Namespace, into: Path, end: float) -> int:
         first = load_snapshot(Path(options.first_look).read_bytes())
     asked = look_with_bundle.Asked(options.stood, options.spinning_after, first)
     diagnosis = look_with_bundle.take(chosen_job(proc, options, options.inputs), limits, asked, progress, proc)
-    event = look_with_bundle.told(diagnosis, asked)
+    event = look_with_bundle.watch_event(diagnosis, asked)
     if options.first_look is None or event.kind == "hang":
-        event = replace(event, bundle=look_with_bundle.keep(diagnosis, into, options.keep))
+        event = replace(event, bundle=look_with_bundle.write_bundle(diagnosis, into, options.keep))
     elif event.kind == "undecided" and first is None:
         write_private(options.first_look, dump_snapshot(diagnosis.snapshot), force=True)
     write_lines([dumps(event)] if options.json else event_lines(event, style_for(sys.stdout, os.environ)))

@@ -44,7 +44,7 @@ def take(job: Job, limits: Limits, asked: Asked, progress: Progress, proc: ProcF
     return replace(diagnosis, tree=merge(snapshot, diagnosis.processes))
 
 
-def told(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None) -> WatchEvent:
+def watch_event(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None) -> WatchEvent:
     """The look as an event: hang, undecided or no-hang. `where` is its bundle."""
     verdict, snapshot = diagnosis.verdict, diagnosis.snapshot
     ranks = [snapshot.processes[index].rank for index in verdict.culprits]
@@ -80,7 +80,7 @@ def folder(name: str) -> Path:
     return into
 
 
-def keep(diagnosis: Diagnosis, into: Path, most: int) -> str:
+def write_bundle(diagnosis: Diagnosis, into: Path, most: int) -> str:
     """Write the bundle and take away the oldest ones of this folder beyond `most`."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     where = into / f"{stamp}-{diagnosis.verdict.cause}"
@@ -98,7 +98,7 @@ def bundles_in(into: Path) -> List[Path]:
     return sorted(found)
 
 
-def shrink(folders: Tuple[Path, ...], most: int) -> Tuple[int, int]:
+def limit_bundle_bytes(folders: Tuple[Path, ...], most: int) -> Tuple[int, int]:
     """Take away the oldest bundles until all of them have no more than `most` bytes; the newest one stays, whatever its
     size. Returns how many went, and the bytes that are left."""
     every = sorted((path for into in folders if into.is_dir() for path in bundles_in(into)), key=lambda path: path.name)

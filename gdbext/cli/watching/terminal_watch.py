@@ -33,7 +33,7 @@ from gdbext.model.watching import WatchEvent
 from gdbext.render import PLAIN, dumps
 from gdbext.render.text.watch import event_lines
 
-_TOLD = ("undecided", "no-hang", "hang", "moves", "gone")  # events that say how the job does
+_STATE_EVENTS = ("undecided", "no-hang", "hang", "moves", "gone")  # events that say how the job does
 _REFRESH = 30.0  # seconds after which the job's ranks are looked for again
 
 
@@ -109,7 +109,7 @@ class Watch:
                 found_at = now
             if moves_again:
                 self._tell("moves", "the job makes progress again")
-            self._undecided = self._undecided if followed.stands else None
+            self._undecided = self._undecided if followed.still_since_look else None
             if followed.wants_look():
                 hang = self._look(job, followed.stood)
                 now = followed.looked(hang, self._undecided is not None)
@@ -130,18 +130,18 @@ class Watch:
             return not gone
         return {rank.pid for rank in now.ranks} == {rank.pid for rank in job.ranks}
 
-    def _look(self, job: Job, stood: float) -> bool:
+    def _look(self, job: Job, still_seconds: float) -> bool:
         """One full look; True when it found a hang, whose bundle is kept. Where it cannot tell, it is remembered."""
-        self._progress.say(f"no progress for {stood:.0f} s: diagnosing")
+        self._progress.say(f"no progress for {still_seconds:.0f} s: diagnosing")
         options = self._options
         limits = Limits(max_pause=options.max_pause, deadline=options.deadline, gdb=options.gdb)
-        asked = look_with_bundle.Asked(stood, options.spinning_after, self._undecided)
+        asked = look_with_bundle.Asked(still_seconds, options.spinning_after, self._undecided)
         try:
             diagnosis = look_with_bundle.take(job, limits, asked, self._progress, self._proc)
-            event = look_with_bundle.told(diagnosis, asked)
+            event = look_with_bundle.watch_event(diagnosis, asked)
             self._undecided = diagnosis.snapshot if event.kind == "undecided" and not asked.first else None
             if event.kind == "hang":
-                event = replace(event, bundle=look_with_bundle.keep(diagnosis, self._into, options.keep))
+                event = replace(event, bundle=look_with_bundle.write_bundle(diagnosis, self._into, options.keep))
                 self.hangs += 1
         except GdbextError as error:
             self._complain(str(error))
@@ -153,7 +153,7 @@ class Watch:
         self._say(WatchEvent(kind=kind, text=text, at=time.time()))
 
     def _say(self, event: WatchEvent) -> None:
-        if event.kind in _TOLD:
+        if event.kind in _STATE_EVENTS:
             self.untold = event.kind == "undecided"
         lines = [dumps(event)] if self._options.json else event_lines(event, self._style)
         if self._options.output is None:
@@ -169,6 +169,6 @@ class Watch:
 
 
 def _is_successor(job: Job, old: Job) -> bool:
-    born = min((rank.start_time or 0 for rank in job.ranks), default=0)
+    started = min((rank.start_time or 0 for rank in job.ranks), default=0)
     before = max((rank.start_time or 0 for rank in old.ranks), default=0)
-    return born > before and len(job.ranks) == len(old.ranks)
+    return started > before and len(job.ranks) == len(old.ranks)

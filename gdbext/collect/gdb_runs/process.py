@@ -40,11 +40,11 @@ class GdbProcess:
     def __init__(
         self,
         argv: List[str],
-        beside: int,
+        parallel_gdbs: int,
         on_progress: Callable[[str], None] = lambda line: None,
         stdin: int = subprocess.DEVNULL,
     ) -> None:
-        """`beside`: how many of them share the memory at hand."""
+        """`parallel_gdbs`: how many of them share the memory at hand."""
         self._on_progress = on_progress
         self._printed: List[str] = []
         self._size, self._rest, self._timed_out = 0, b"", False
@@ -54,7 +54,7 @@ class GdbProcess:
         self._process = subprocess.Popen(
             argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
-        _limit(self._process.pid, beside)
+        _limit(self._process.pid, parallel_gdbs)
         assert self._process.stdout is not None
         self.output = self._process.stdout
 
@@ -153,10 +153,10 @@ class GdbProcess:
 _left: List[subprocess.Popen[bytes]] = []
 
 
-def _limit(pid: int, beside: int) -> None:
+def _limit(pid: int, parallel_gdbs: int) -> None:
     """A gdb that crashes leaves no core file in the user's folder: the copies of the ranks would be in it. One that is
     given symbols without an end leaves memory to the ranks."""
-    for kind, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, memory_of_gdb(beside))):
+    for kind, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, memory_of_gdb(parallel_gdbs))):
         with contextlib.suppress(OSError, ValueError):  # it has ended
             now, most = resource.prlimit(pid, kind)
             if wanted is not None and (now == resource.RLIM_INFINITY or wanted < now):

@@ -164,10 +164,10 @@ class SymbolFiles:
             self._places[file] = ""
             self._notes[file] = Note(f"no names for its frames: {found.problem}", f"no names: {found.problem}")
             return
-        if found.parts is None and found.weight > limit:
+        if found.parts is None and found.symbol_bytes > limit:
             self._places[file] = ""
             self._notes[file] = Note(
-                f"its symbols ({_mib(found.weight)}) are too many to read: no names for its frames",
+                f"its symbols ({_mib(found.symbol_bytes)}) are too many to read: no names for its frames",
                 "their symbols are too many to read: no names for their frames",
             )
             return
@@ -176,7 +176,7 @@ class SymbolFiles:
         if place and file not in self._programs and not self._many:
             self._early(place)
         if self._left is not None:
-            self._left -= found.weight
+            self._left -= found.symbol_bytes
 
     def _take(self, file: Opened, target: str, parts: Parts, why: str) -> bool:
         """An excerpt is what gdb gets of a file; `why` it does not get debug information. False: there is no room."""

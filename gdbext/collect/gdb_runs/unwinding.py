@@ -25,7 +25,7 @@ from gdbext.safe_open.kept_open_files import Shelf
 
 FEW = 16  # ranks of which each is a line of progress
 _EVERY = 1.0  # seconds between two lines when there are more
-_PATIENCE = 5.0  # seconds without a line
+_SILENT_SECONDS = 5.0  # seconds without a line
 _READS = re.compile(r"reading (\d+) (.+)")  # which copy's file (inside_gdb/stacks/read_copies.py)
 _LEAST = 1.0  # second that a gdb gets
 
@@ -212,8 +212,8 @@ class _Count:
             self._say(f"stacks of {self._begun}/{self._total}")
 
     def _while_silent(self) -> None:
-        while not self._ended.wait(_PATIENCE):
-            self.silent_for(_PATIENCE)
+        while not self._ended.wait(_SILENT_SECONDS):
+            self.silent_for(_SILENT_SECONDS)
 
     def silent_for(self, seconds: float) -> None:
         """Tell what gdb does, when it has said nothing for so long."""

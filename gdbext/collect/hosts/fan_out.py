@@ -36,7 +36,7 @@ _PIECE = 256 << 10  # bytes of the one file that wait for a host at a time
 _AHEAD = 0.5  # seconds from the last host's word to the agreed time
 _LEAVING = 40.0  # seconds in which a program that was told to end does: a look that is interrupted takes 25
 _GRACE = 5.0  # seconds for one that failed
-_OFTEN = 0.2  # seconds between two looks whether Ctrl-C was pressed
+_CTRL_C_SECONDS = 0.2  # seconds between two looks whether Ctrl-C was pressed
 _NOISE = 3  # lines that are not of ours and are kept, for the reason of a failure
 
 _START = """c={program}
@@ -75,18 +75,18 @@ class HostAnswer:
     has_gdb: Optional[bool] = None
 
 
-def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[HostAnswer]:
+def ask_hosts(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[HostAnswer]:
     """The answers in the order of the hosts. On Ctrl-C each look is ended as by Ctrl-C there, and its ranks run on."""
     logging.getLogger("ClusterShell").setLevel(logging.ERROR)  # a pipe that breaks is said by us
     task = task_self()
     task.set_info("fanout", min(plan.at_once, len(hosts)))
     meeting = _Meeting(task, plan, say, len(hosts))
-    talks = []
+    connections = []
     for host in hosts:
-        talk = _Talk(host, plan, meeting)
+        connection = _HostConnection(host, plan, meeting)
         worker = _Worker(
             host,
-            talk,
+            connection,
             timeout=plan.connect + plan.deadline + 60,
             command=command(plan.via),
             stderr=True,
@@ -94,11 +94,11 @@ def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[Ho
         )
         worker.write(start_text().encode())
         task.schedule(worker)
-        talks.append(talk)
+        connections.append(connection)
     pressed: List[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: _ctrl_c(pressed, number))
-    ends = _Ending(pressed, talks)
-    task.timer(_OFTEN, ends, interval=_OFTEN, autoclose=True)
+    ends = _Ending(pressed, connections)
+    task.timer(_CTRL_C_SECONDS, ends, interval=_CTRL_C_SECONDS, autoclose=True)
     try:
         task.resume()
     except KeyboardInterrupt:
@@ -108,7 +108,7 @@ def ask(hosts: Sequence[str], plan: Plan, say: Callable[[str], None]) -> List[Ho
         signal.signal(signal.SIGINT, before)
     if pressed:
         raise KeyboardInterrupt
-    return [talk.answer for talk in talks]
+    return [connection.answer for connection in connections]
 
 
 def _ctrl_c(pressed: List[int], number: int) -> None:
@@ -156,13 +156,13 @@ class _Meeting:
         self._task, self._plan, self.say = task, plan, say
         self._hosts = hosts
         self._expected = min(hosts, plan.at_once)
-        self._waiting: List[_Talk] = []
+        self._waiting: List[_HostConnection] = []
         self._over = 0
         self._open = False
         self._timer: Any = None
 
-    def arrives(self, talk: _Talk) -> None:
-        self._waiting.append(talk)
+    def arrives(self, connection: _HostConnection) -> None:
+        self._waiting.append(connection)
         if self._timer is None:
             self._timer = self._task.timer(self._plan.connect, _TimeIsUp(self.start), autoclose=True)
         self._start_if_all()
@@ -181,14 +181,14 @@ class _Meeting:
         self._open = True
         at = time.time() + _AHEAD
         waiting, self._waiting = self._waiting, []
-        for talk in waiting:
-            talk.look(at)
+        for connection in waiting:
+            connection.look(at)
 
     def progress(self) -> None:
         self.say(f"{self._over} of {self._hosts} hosts have answered")
 
 
-class _Talk(EventHandler):  # type: ignore[misc]
+class _HostConnection(EventHandler):  # type: ignore[misc]
     """The conversation with one host."""
 
     def __init__(self, host: str, plan: Plan, meeting: _Meeting) -> None:
@@ -209,9 +209,9 @@ class _Talk(EventHandler):  # type: ignore[misc]
 
     def ev_start(self, worker: Any) -> None:
         self._worker = worker
-        self._hello = worker.task.timer(self._plan.connect, _TimeIsUp(self.no_hello), autoclose=True)
+        self._hello = worker.task.timer(self._plan.connect, _TimeIsUp(self.fail_without_greeting), autoclose=True)
 
-    def no_hello(self) -> None:
+    def fail_without_greeting(self) -> None:
         if self.answer.has_gdb is None:
             self.fail(f"no shell answered within {self._plan.connect:g} s{self._said()}")
             self._worker.abort()
@@ -243,7 +243,7 @@ class _Talk(EventHandler):  # type: ignore[misc]
             self.answer.error, self.answer.offset = min(self._clocks)
             self._tell(do="file", size=len(self._program), sha256=_digest(self._program))
             self._unsent = memoryview(self._program)
-            self._send_on()
+            self._send_queued()
         elif word == "ready":
             self._meeting.arrives(self)
         elif word == "data":
@@ -256,9 +256,9 @@ class _Talk(EventHandler):  # type: ignore[misc]
     def ev_written(self, worker: Any, node: str, sname: str, size: int) -> None:
         """A piece of the file after the other: what a slow host has not taken is kept for each host."""
         self._queued -= size
-        self._send_on()
+        self._send_queued()
 
-    def _send_on(self) -> None:
+    def _send_queued(self) -> None:
         if self._unsent and self._queued < _PIECE:
             piece, self._unsent = bytes(self._unsent[:_PIECE]), self._unsent[_PIECE:]
             self._write(piece)
@@ -322,13 +322,13 @@ class _Talk(EventHandler):  # type: ignore[misc]
 class _Ending(EventHandler):  # type: ignore[misc]
     """Tells all hosts to end when Ctrl-C was pressed."""
 
-    def __init__(self, pressed: Sequence[int], talks: Sequence[_Talk]) -> None:
+    def __init__(self, pressed: Sequence[int], connections: Sequence[_HostConnection]) -> None:
         super().__init__()
-        self._pressed, self._talks = pressed, talks
+        self._pressed, self._talks = pressed, connections
 
     def ev_timer(self, timer: Any) -> None:
-        for talk in self._talks if self._pressed else ():
-            talk.fail("interrupted", _LEAVING)
+        for connection in self._talks if self._pressed else ():
+            connection.fail("interrupted", _LEAVING)
 
 
 class _TimeIsUp(EventHandler):  # type: ignore[misc]

@@ -49,15 +49,15 @@ def _at(processes: Iterable[RankProcess], host: str) -> Tuple[RankProcess, ...]:
 
 def checkup_of(found: Mapping[str, Sequence[Point]], unread: Mapping[str, str]) -> Checkup:
     """Equal points of several hosts as one. `unread`: why a host could not be asked."""
-    whose: Dict[Point, List[str]] = {}
+    hosts_of: Dict[Point, List[str]] = {}
     for host, points in found.items():
         for one in points:
-            whose.setdefault(one, []).append(host)
+            hosts_of.setdefault(one, []).append(host)
     for host, reason in unread.items():
-        whose.setdefault(Point("host", "hindrance", f"not asked: {reason}"), []).append(host)
-    return Checkup(tuple(replace(one, text=f"{_folded(hosts)}: {one.text}") for one, hosts in whose.items()))
+        hosts_of.setdefault(Point("host", "hindrance", f"not asked: {reason}"), []).append(host)
+    return Checkup(tuple(replace(one, text=f"{_host_ranges(hosts)}: {one.text}") for one, hosts in hosts_of.items()))
 
 
-def _folded(hosts: Sequence[str]) -> str:
+def _host_ranges(hosts: Sequence[str]) -> str:
     """`node[01-08]`."""
     return str(NodeSet.fromlist(hosts))

@@ -28,12 +28,12 @@ from typing import Any, Dict
 MARK = "gdbext1 "
 _PIECE = 48 << 10  # bytes of a line of data, before base64
 _MOST_FILE, _MOST_LOOK = 64 << 20, 256 << 20
-_MOST_SAID = 4000  # characters of what it says
+_MOST_ERROR_CHARACTERS = 4000  # characters of what it says
 _PR_SET_PDEATHSIG = 1  # sys/prctl.h
 _CLEAN_UP = 'read -r line; sleep 1; rm -rf -- "$1"'  # outlives us: also kill -9 leaves nothing behind
 
 
-def say(word: str, **what: Any) -> None:
+def send_message(word: str, **what: Any) -> None:
     """One line of ours. A caller that is gone is noticed by its other pipe."""
     with contextlib.suppress(OSError):
         sys.stdout.write(MARK + json.dumps([word, what]) + "\n")
@@ -74,46 +74,46 @@ class Asked:
 
 def main() -> None:
     magic = importlib.util.MAGIC_NUMBER.hex()  # of what this Python compiles
-    say(
+    send_message(
         "hello", time=time.time(), python=sys.version.split()[0], magic=magic, gdb=shutil.which("gdb"), uid=os.geteuid()
     )
     folder = tempfile.mkdtemp(prefix="gdbext-host-")  # 0700
     try:
         words, quiet = ["/bin/sh", "-c", _CLEAN_UP, "gdbext-clean-up", folder], subprocess.DEVNULL
         guard = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
-        converse(Asked(), folder)
+        serve_caller(Asked(), folder)
         if guard.stdin is not None:
             guard.stdin.close()
     except EOFError:
         pass
     except (OSError, ValueError, KeyError) as error:
-        say("problem", text=str(error))
+        send_message("problem", text=str(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def converse(asked: Asked, folder: str) -> None:
+def serve_caller(asked: Asked, folder: str) -> None:
     """Do what is asked until the caller ends it. Raises EOFError when it has gone."""
     program = os.path.join(folder, "gdbext.pyz")
     while True:
-        told = asked.line()
-        if told["do"] == "clock":
-            say("clock", time=time.time())
-        elif told["do"] == "file" and told["size"] <= _MOST_FILE:
-            asked.file(told["size"], told["sha256"], program)
-            say("ready")
-        elif told["do"] == "look":
-            look(told, folder, program)
+        request = asked.line()
+        if request["do"] == "clock":
+            send_message("clock", time=time.time())
+        elif request["do"] == "file" and request["size"] <= _MOST_FILE:
+            asked.file(request["size"], request["sha256"], program)
+            send_message("ready")
+        elif request["do"] == "look":
+            look(request, folder, program)
         else:
             return
 
 
-def look(told: Dict[str, Any], folder: str, program: str) -> None:
+def look(request: Dict[str, Any], folder: str, program: str) -> None:
     """Run it at the agreed time, send what it wrote, or its error."""
-    if told["at"] > time.time() and caller_speaks(told["at"] - time.time()):
+    if request["at"] > time.time() and caller_speaks(request["at"] - time.time()):
         return
     kept, environ = os.path.join(folder, "look.json"), dict(os.environ, XDG_CACHE_HOME=folder, TMPDIR=folder)
-    words = [sys.executable, program, *(kept if word == "{LOOK}" else word for word in told["words"])]
+    words = [sys.executable, program, *(kept if word == "{LOOK}" else word for word in request["words"])]
     said, its_end = os.pipe()
     began, quiet = time.time(), subprocess.DEVNULL
     child = subprocess.Popen(
@@ -122,17 +122,17 @@ def look(told: Dict[str, Any], folder: str, program: str) -> None:
     os.close(its_end)
     last = b""
     while True:
-        ready = select.select([said, 0], [], [], max(0.0, began + told["deadline"] - time.time()))[0]
+        ready = select.select([said, 0], [], [], max(0.0, began + request["deadline"] - time.time()))[0]
         piece = os.read(said, 1 << 16) if said in ready else b""
         if piece:
-            last = (last + piece)[-_MOST_SAID:]
+            last = (last + piece)[-_MOST_ERROR_CHARACTERS:]
         elif said in ready:  # it has ended
             send(kept, child.wait(), its_error(last.decode("utf-8", "replace")))
             return
         else:  # the caller has gone, or the time is up
             end(child)
             if not ready:
-                say("problem", text="no answer within {:g} s there".format(told["deadline"]))
+                send_message("problem", text="no answer within {:g} s there".format(request["deadline"]))
             return
 
 
@@ -171,11 +171,11 @@ def send(kept: str, status: int, last: str) -> None:
         with open(kept, "rb") as stream:
             packed = zlib.compress(stream.read(), 6)
     except FileNotFoundError:
-        say("problem", text=last or f"gdbext ended with status {status} there")
+        send_message("problem", text=last or f"gdbext ended with status {status} there")
         return
     for start in range(0, len(packed), _PIECE):
-        say("data", text=base64.b64encode(packed[start : start + _PIECE]).decode())
-    say("end", sha256=hashlib.sha256(packed).hexdigest())
+        send_message("data", text=base64.b64encode(packed[start : start + _PIECE]).decode())
+    send_message("end", sha256=hashlib.sha256(packed).hexdigest())
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ _LOOKS = frozenset(
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def packed(members: Mapping[str, bytes], level: int = 9) -> Tuple[bytes, str]:
+def build_archive(members: Mapping[str, bytes], level: int = 9) -> Tuple[bytes, str]:
     """The archive and its build: the same for the same members, whenever and wherever it is made."""
     inside = {**members, "__main__.py": members[_MAIN]}
     build = hashlib.sha256()
@@ -60,7 +60,7 @@ def of_this_installation() -> Tuple[bytes, bytes]:
             members.update(files_below(origin.parent, origin.parents[1]))
         else:
             members[origin.name] = origin.read_bytes()
-    return packed(members, _LEVEL)[0], packed({**members, **compiled}, _LEVEL)[0]
+    return build_archive(members, _LEVEL)[0], build_archive({**members, **compiled}, _LEVEL)[0]
 
 
 def _compiled(package: Path, sources: Mapping[str, bytes]) -> Iterator[Tuple[str, bytes]]:

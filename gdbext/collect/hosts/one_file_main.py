@@ -35,13 +35,13 @@ def main() -> int:
                 folder = held.enter_context(tempfile.TemporaryDirectory(prefix="gdbext-"))
                 unpack(archive, folder)
             else:
-                folder = unpacked(archive, cache)
+                folder = unpack_archive(archive, cache)
         except (OSError, zipfile.BadZipFile) as error:
             sys.exit(f"gdbext: cannot unpack {archive}: {error}")
         return run(folder)
 
 
-def unpacked(archive: str, cache: str) -> str:
+def unpack_archive(archive: str, cache: str) -> str:
     """The folder of this build: made by the first who needs it, whole or not at all."""
     with zipfile.ZipFile(archive) as members:
         build = members.read("ONE_FILE").decode().strip()

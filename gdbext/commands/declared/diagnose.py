@@ -17,7 +17,7 @@ from gdbext.commands.declared.shared_arguments import (
 
 SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` diagnoses it again", "FILE", completes="file")
 NO_STOP = Argument("--no-stop", "do not stop any process; only sleeping threads are read", flag=True)
-LOOKING = (
+LOOK_ARGUMENTS = (
     Argument(
         "--samples",
         "take N samples, to tell slow from stuck; each reads every rank twice (default: 1; if it is not clear yet "
@@ -74,7 +74,7 @@ DIAGNOSE = Command(
             "DIR",
             where=SHELL,
         ),
-        *(*PAGE, QUIET, *LOOKING),
+        *(*PAGE, QUIET, *LOOK_ARGUMENTS),
     ),
     description=HOW,
     examples=(
@@ -93,7 +93,7 @@ STACKS = Command(
     gdbext="stacks",
     run="gdbext.cli.diagnose",
     category="stack",
-    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, FORMAT, *PAGE, QUIET, *LOOKING),
+    arguments=(_INPUTS, PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, FORMAT, *PAGE, QUIET, *LOOK_ARGUMENTS),
     description=HOW,
 )
 COMMANDS = (DIAGNOSE, STACKS)

@@ -1,7 +1,7 @@
 """Who holds the lock that a thread waits for."""
 
 from gdbext.commands.declaration import GDB, SHELL, Argument, Command
-from gdbext.commands.declared.diagnose import HOW, LOOKING, NO_STOP, SAVE
+from gdbext.commands.declared.diagnose import HOW, LOOK_ARGUMENTS, NO_STOP, SAVE
 from gdbext.commands.declared.shared_arguments import DETAIL, PAGE, QUIET, SELECTING
 
 COMMANDS = (
@@ -20,7 +20,7 @@ COMMANDS = (
             Argument(
                 "ranks", "ranks such as 0-3,7 (default: all)", "RANKS", nargs="?", completes="ranks", where=GDB
             ),
-            *(*SELECTING, NO_STOP, SAVE, *DETAIL, *PAGE, QUIET, *LOOKING),
+            *(*SELECTING, NO_STOP, SAVE, *DETAIL, *PAGE, QUIET, *LOOK_ARGUMENTS),
         ),
         description=(
             "For every thread in a futex wait: the kind of lock, its address and its owner (mutexes, reader-writer "

@@ -54,21 +54,29 @@ PAGE = (
     Argument("--open", "open the page in a browser", flag=True, where=SHELL),
 )
 QUIET = Argument("--quiet", "no progress on stderr", flag=True, where=SHELL, short="-q")
-_FAR = "several hosts at the same time (docs/hosts.md)"
+_MANY_HOSTS_HELP = "several hosts at the same time (docs/hosts.md)"
 HOSTS = (
     Argument(
         "--hosts",
         "node[01-64], @group, a file, slurm:JOBID, k8s:NAMESPACE/SELECTOR, ras (the hosts that NCCL names)",
         "HOSTS",
         where=SHELL,
-        group=_FAR,
+        group=_MANY_HOSTS_HELP,
     ),
-    Argument("--via", "command that opens a shell on a host, instead of ssh", "COMMAND", where=SHELL, group=_FAR),
-    Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_FAR),
-    Argument("--container", "the container of each pod (k8s:)", "NAME", where=SHELL, group=_FAR, short="-c"),
-    Argument("--sudo", "run as root on the hosts, through passwordless sudo", flag=True, where=SHELL, group=_FAR),
-    Argument("--max-hosts", "refuse more than N hosts (64)", "N", int, default=64, where=SHELL, group=_FAR),
-    Argument("--dry-run", "print the command for each host, and run nothing", flag=True, where=SHELL, group=_FAR),
+    Argument(
+        "--via", "command that opens a shell on a host, instead of ssh", "COMMAND", where=SHELL, group=_MANY_HOSTS_HELP
+    ),
+    Argument("--user", "log in to the hosts as this user", "NAME", where=SHELL, group=_MANY_HOSTS_HELP),
+    Argument(
+        "--container", "the container of each pod (k8s:)", "NAME", where=SHELL, group=_MANY_HOSTS_HELP, short="-c"
+    ),
+    Argument(
+        "--sudo", "run as root on the hosts, through passwordless sudo", flag=True, where=SHELL, group=_MANY_HOSTS_HELP
+    ),
+    Argument("--max-hosts", "refuse more than N hosts (64)", "N", int, default=64, where=SHELL, group=_MANY_HOSTS_HELP),
+    Argument(
+        "--dry-run", "print the command for each host, and run nothing", flag=True, where=SHELL, group=_MANY_HOSTS_HELP
+    ),
 )
 WHICH_GDB = Argument(
     "--gdb",

@@ -12,12 +12,12 @@ from typing import List, Match, Optional, Sequence, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.open_files import (
     INODE,
-    about,
     each_descriptor,
     field,
     holders_of_lock,
-    looks,
     opened_by_name,
+    read_fdinfo,
+    states_and_names,
 )
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
@@ -50,7 +50,7 @@ def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) ->
         file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
     except OSError:
         file = f"file descriptor {descriptor}"
-    text = about(proc, pid, str(descriptor))
+    text = read_fdinfo(proc, pid, str(descriptor))
     number, device = field(INODE, text), _device(proc, pid, text)
     row, own = _row(proc, pid, number, device), (pid, str(descriptor))
     if isinstance(row, Missing):  # in a PID namespace the list leaves out locks whose taker is not visible or has ended
@@ -63,7 +63,7 @@ def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) ->
         found = Missing("it has got the lock")
     if isinstance(found, Missing):
         return Peer(thread=tid, file=file, processes=found, lock=True)
-    return Peer(tid, file, found, *looks(proc, found), lock=True)
+    return Peer(tid, file, found, *states_and_names(proc, found), lock=True)
 
 
 def _device(proc: ProcFS, pid: int, text: str) -> str:
@@ -166,7 +166,7 @@ def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Opt
     def look(other: int, name: str) -> None:
         if other == pid or other in found or not opened_by_name(proc, other, name, os.path.basename(path)):
             return
-        text = about(proc, other, name)
+        text = read_fdinfo(proc, other, name)
         number = field(INODE, text)  # overlayfs may show another one than stat(2)
         same = number in (None, file[1]) or opened_by_name(proc, other, name, inside.lstrip("/"))
         if same and (exists or _LOCKED.search(text)):
@@ -176,7 +176,7 @@ def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Opt
     if _identity(place) != file:  # released meanwhile
         return None
     if found:
-        return Peer(tid, path, tuple(found), *looks(proc, found), lock=True)
+        return Peer(tid, path, tuple(found), *states_and_names(proc, found), lock=True)
     if not exists:
         return None
     if not whole:

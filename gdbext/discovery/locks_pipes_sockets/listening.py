@@ -10,7 +10,7 @@ from gdbext.discovery.locks_pipes_sockets.sockets import connections
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
 
-_NOBODY = ("0.0.0.0:0", "[::]:0")
+_NO_PEER = ("0.0.0.0:0", "[::]:0")
 _DATAGRAMS = re.compile(r"^\S+: \w+ \w+ \w+ 0002 01\s+(\d+) (\S.*)$", re.MULTILINE)  # SOCK_DGRAM, not connected
 _UNIX = re.compile(r"^\S+: \w+ \w+ 00010000 \w+ \w+\s+(\d+)", re.MULTILINE)  # __SO_ACCEPTCON (proc(5), net/unix)
 
@@ -20,7 +20,7 @@ def listening(proc: ProcFS, pid: int, inodes: Collection[int]) -> Dict[int, str]
     if not inodes:
         return {}
     ends = connections(proc, pid).items()
-    found = {inode: f"tcp {local}" for (local, remote), inode in ends if inode in inodes and remote in _NOBODY}
+    found = {inode: f"tcp {local}" for (local, remote), inode in ends if inode in inodes and remote in _NO_PEER}
     table = proc.text(f"{pid}/net/unix")
     named = () if isinstance(table, Missing) else _UNIX.findall(table)
     found.update({int(inode): f"unix socket:[{inode}]" for inode in named if int(inode) in inodes})

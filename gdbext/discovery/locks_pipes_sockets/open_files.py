@@ -28,10 +28,10 @@ def file_of(proc: ProcFS, pid: int, name: str, kinds: Sequence[str] = (_EVENTS, 
     /a [10]`; the last two, which cost a read more, when asked for."""
     link = _link(proc, pid, name)
     if link == _EVENTFD and _EVENTS in kinds:
-        number = field("eventfd-id", about(proc, pid, name))  # Linux 5.2 and later
+        number = field("eventfd-id", read_fdinfo(proc, pid, name))  # Linux 5.2 and later
         return "" if number is None else f"{_EVENTS}{number}"
     if _QUEUE.match(link) and QUEUES in kinds:  # its file system has no folders, and its root is not shown
-        number = field(INODE, about(proc, pid, name))
+        number = field(INODE, read_fdinfo(proc, pid, name))
         return "" if number is None else f"{QUEUES}{link.partition(' (deleted)')[0]} [{number}]"
     return link if _LINK.match(link) else ""
 
@@ -43,7 +43,7 @@ def _link(proc: ProcFS, pid: int, name: str) -> str:
         return ""
 
 
-def about(proc: ProcFS, pid: int, name: str) -> str:
+def read_fdinfo(proc: ProcFS, pid: int, name: str) -> str:
     """What the kernel says of an open file; "" when it is refused."""
     text = proc.text(f"{pid}/fdinfo/{name}")
     return "" if isinstance(text, Missing) else text
@@ -81,7 +81,7 @@ def holders_of_lock(
             pid not in found
             and (pid, fd) not in but
             and opened_by_name(proc, pid, fd, name)
-            and locked(about(proc, pid, fd))
+            and locked(read_fdinfo(proc, pid, fd))
         ):
             found.append(pid)
 
@@ -114,11 +114,11 @@ def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
 
 
 def _access(proc: ProcFS, pid: int, name: str) -> int:
-    flags = field("flags", about(proc, pid, name), base=8)
+    flags = field("flags", read_fdinfo(proc, pid, name), base=8)
     return _ACCESS if flags is None else flags & _ACCESS
 
 
-def looks(proc: ProcFS, pids: Sequence[int]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+def states_and_names(proc: ProcFS, pids: Sequence[int]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
     """States and names of processes."""
     stats = [proc.stat(pid) for pid in pids]
     states = tuple("?" if isinstance(stat, Missing) else stat.state for stat in stats)

@@ -21,10 +21,10 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
     QUEUES,
     SECONDS,
     Holder,
-    about,
     file_of,
     holders,
-    looks,
+    read_fdinfo,
+    states_and_names,
 )
 from gdbext.discovery.locks_pipes_sockets.sockets import connections
 from gdbext.discovery.proc.procfs import ProcFS
@@ -86,10 +86,12 @@ def waits_for(
     wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
     held, whole = holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, held, whole) for wait in waits)
-    return tuple(replace(peer, then=_beyond(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
+    return tuple(replace(peer, then=_peer_waits(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
 
-def _beyond(proc: ProcFS, pid: int, peer: Peer, asleep: Optional[Asleep], seen: Tuple[int, ...]) -> Tuple[Peer, ...]:
+def _peer_waits(
+    proc: ProcFS, pid: int, peer: Peer, asleep: Optional[Asleep], seen: Tuple[int, ...]
+) -> Tuple[Peer, ...]:
     """What the process at the other end waits for, where it is one and has one thread. The thread that waits must not
     have run while that was read: else each may be seen to wait, in turns."""
     pids = () if isinstance(peer.processes, Missing) else peer.processes
@@ -125,7 +127,7 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
 def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Peer]:
     """A wait for completions of an io_uring (io_uring_enter(2)) that never got a request: nobody but the only thread of
     the only process that has it could submit one."""
-    text = about(proc, pid, str(call[1]))
+    text = read_fdinfo(proc, pid, str(call[1]))
     asks = len(call) > 4 and call[2] == 0 < call[3] and call[4] & _GETEVENTS
     empty = all(re.search(rf"^{name}:\s*(0x)?0$", text, re.MULTILINE) for name in ("SqTail", "CachedSqHead"))
     children = proc.text(f"{pid}/task/{pid}/children")
@@ -136,7 +138,7 @@ def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Pee
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
     """A wait for events without a time-out: for connections of anybody; or with one pair of sockets, whose other end
     wakes it up: then no event comes from outside unless another process has that end."""
-    watched = re.findall(r"^tfd:\s*(\d+)", about(proc, pid, str(descriptor)), re.MULTILINE)[:MOST_FILES]
+    watched = re.findall(r"^tfd:\s*(\d+)", read_fdinfo(proc, pid, str(descriptor)), re.MULTILINE)[:MOST_FILES]
     files = [file_of(proc, pid, one) for one in watched]
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
@@ -243,4 +245,4 @@ def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole
         return Peer(
             thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")
         )
-    return Peer(wait.tid, wait.file, tuple(pids), *looks(proc, pids))
+    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids))

@@ -47,7 +47,7 @@ def _rows(proc: ProcFS, pid: int) -> Iterator[Tuple[Ends, str, int]]:
                 yield (_address(fields[1]), _address(fields[2])), fields[3], int(fields[9])
 
 
-def linked(proc: ProcFS, pids: Iterable[int]) -> List[Set[int]]:
+def connected_groups(proc: ProcFS, pids: Iterable[int]) -> List[Set[int]]:
     """Which of these processes are connected with each other, directly or by way of another of them; each set once."""
     owners: Dict[int, Set[int]] = {}
     tables: Dict[str, Dict[Ends, int]] = {}

@@ -9,7 +9,7 @@ from gdbext.discovery.preflight_checks import permission_remedies
 from gdbext.discovery.proc.procfs import ProcFS, Stat
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.scrubbing.secrets_in_text import title_of
 
 SYS_PTRACE = 1 << 19
@@ -63,7 +63,7 @@ def check(proc: ProcFS, pid: int) -> Preflight:
     return Preflight(pid, not any(problem.blocking for problem in problems), tuple(problems))
 
 
-def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[int, ...]]]:
+def attach_problems(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[int, ...]]]:
     """What speaks against attaching to some of these, each once, and to which it applies. A text about one process has
     its number, one about several has PID in its place (`of_several` tells the numbers)."""
     found: Dict[Problem, List[Tuple[int, Problem]]] = {}
@@ -78,10 +78,10 @@ def hindrances(proc: ProcFS, pids: Sequence[int]) -> List[Tuple[Problem, Tuple[i
 
 def of_several(pids: Sequence[int]) -> str:
     """What PID stands for in a text about several processes, to be put behind it."""
-    return f" (PID {folded(pids)})" if len(pids) > 1 else ""
+    return f" (PID {ranges_text(pids)})" if len(pids) > 1 else ""
 
 
-def survive(proc: ProcFS) -> None:
+def check_kill_filter(proc: ProcFS) -> None:
     """Before anything is read. Raises GdbextError where a filter would kill us for it: nobody could tell it then."""
     self_pid = proc.self_pid()
     ours = proc.status(self_pid) if self_pid is not None else Missing("unknown")
@@ -89,7 +89,7 @@ def survive(proc: ProcFS) -> None:
         raise GdbextError(_DEADLY, permission_remedies.for_seccomp(proc))
 
 
-def elsewhere(proc: ProcFS, pid: int, kind: str = "mnt") -> bool:
+def in_other_namespace(proc: ProcFS, pid: int, kind: str = "mnt") -> bool:
     """Both namespaces are known and they are not the same."""
     self_pid = proc.self_pid()
     theirs, ours = (proc.namespace(one, kind) if one is not None else None for one in (pid, self_pid))
@@ -190,7 +190,7 @@ def _privileged(sides: _Sides) -> bool:
     """We have CAP_SYS_PTRACE, and it counts: capabilities end at the border of a user namespace."""
     if not bits(sides.ours.get("CapEff")) & SYS_PTRACE:
         return False
-    return not elsewhere(sides.proc, sides.pid, "user")
+    return not in_other_namespace(sides.proc, sides.pid, "user")
 
 
 def _confined(sides: _Sides) -> bool:
@@ -207,7 +207,7 @@ def _user(sides: _Sides) -> Optional[Problem]:
     if not mine or theirs == set(mine):
         return None
     user = sorted(theirs)[0]
-    if elsewhere(sides.proc, sides.pid, "user"):
+    if in_other_namespace(sides.proc, sides.pid, "user"):
         text = f"{sides.name} runs as user {user} in another user namespace"
         return Problem(text, permission_remedies.other_users(sides.name))
     if mine[0] == "0":
@@ -276,7 +276,7 @@ def _warnings(sides: _Sides) -> List[Problem]:
         inner = f", as pid {_ids(sides.target.get('NSpid'))[-1]} there" if name == str(pid) else ""
         text = f"{name} runs in a container{inner}: gdbext reads its files through /proc/{name}/root"
         found.append(Problem(text, "", False))
-    elif elsewhere(sides.proc, sides.pid, "mnt") or _changed_root(sides):
+    elif in_other_namespace(sides.proc, sides.pid, "mnt") or _changed_root(sides):
         text = (
             f"{name} sees other files than we do (mount namespace, chroot): gdbext reads them through /proc/{name}/root"
         )

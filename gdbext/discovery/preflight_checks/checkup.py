@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Callable, Collection, Iterator, Sequence
 
-from gdbext.discovery.preflight_checks.attach_permission import hindrances, of_several
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems, of_several
 from gdbext.discovery.preflight_checks.pod_lacks import pod_points
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.listing import describe
@@ -42,7 +42,7 @@ def host_points(
 
 def _attaching(proc: ProcFS, job: Job, held: Collection[int]) -> Iterator[Point]:
     free = [rank.pid for rank in job.ranks if rank.pid not in held]
-    found = hindrances(proc, free)
+    found = attach_problems(proc, free)
     if len(free) < len(job.ranks):
         yield Point("attach", "ok", f"this gdb is attached to {len(job.ranks) - len(free)} of {len(job.ranks)} ranks")
     if free and not any(problem.blocking for problem, _ in found):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional, Tuple
 
 from gdbext.discovery.preflight_checks import permission_remedies
-from gdbext.discovery.preflight_checks.attach_permission import SYS_PTRACE, bits, elsewhere
+from gdbext.discovery.preflight_checks.attach_permission import SYS_PTRACE, bits, in_other_namespace
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.checkup import Point
 from gdbext.model.missing import Missing
@@ -98,8 +98,8 @@ def pod_points(proc: ProcFS, found: bool) -> Iterator[Point]:
     if facts is None:
         return
     lacking = [Point("pod", row.state, row.text, row.remedy) for row in ROWS if row.lacks(facts)]
-    whose = {"container": "this container", "pod": "all containers of the pod", "node": "the node"}[facts.sees]
-    yield from lacking or [Point("pod", "ok", f"it has SYS_PTRACE, and sees the processes of {whose}")]
+    scope_name = {"container": "this container", "pod": "all containers of the pod", "node": "the node"}[facts.sees]
+    yield from lacking or [Point("pod", "ok", f"it has SYS_PTRACE, and sees the processes of {scope_name}")]
 
 
 def facts_of(proc: ProcFS, found: bool) -> Optional[PodFacts]:
@@ -115,6 +115,6 @@ def facts_of(proc: ProcFS, found: bool) -> Optional[PodFacts]:
         able=bool(bits(ours.get("CapEff")) & SYS_PTRACE),
         given=bool(bits(ours.get("CapBnd") or ours.get("CapEff")) & SYS_PTRACE),
         yama="0" if isinstance(scope, Missing) else scope,
-        sees="node" if node else "pod" if paused or elsewhere(proc, 1) else "container",
+        sees="node" if node else "pod" if paused or in_other_namespace(proc, 1) else "container",
         found=found,
     )

@@ -6,7 +6,7 @@ import re
 import signal
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
-from gdbext.discovery.preflight_checks.attach_permission import hindrances
+from gdbext.discovery.preflight_checks.attach_permission import attach_problems
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.errors.checks import DEBUG_CHECKS
 from gdbext.knowledge.launch.debug_settings import FAULT_HANDLER, SETTINGS, DebugSetting
@@ -38,7 +38,7 @@ def process_points(
     yield from _fault_handler(proc, pid, environment, libraries)
     yield _core_limit(proc, pid)
     yield _core_pattern(proc)
-    found = hindrances(proc, [pid])
+    found = attach_problems(proc, [pid])
     for problem, _ in found:
         yield Point("attach", "hindrance" if problem.blocking else "warning", problem.text, problem.remedy)
     if not any(problem.blocking for problem, _ in found):

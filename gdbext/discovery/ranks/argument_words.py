@@ -26,7 +26,7 @@ def option(arguments: Sequence[str], names: Iterable[str]) -> Optional[str]:
     return None
 
 
-def size(commands: Iterable[Sequence[str]], names: Iterable[str]) -> Optional[int]:
+def option_value(commands: Iterable[Sequence[str]], names: Iterable[str]) -> Optional[int]:
     """The number that one of these options has in the first command that gives it."""
     wanted = tuple(names)
     for arguments in commands:

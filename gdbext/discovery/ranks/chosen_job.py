@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from gdbext.discovery.locks_pipes_sockets.sockets import linked
-from gdbext.discovery.preflight_checks.attach_permission import survive
+from gdbext.discovery.locks_pipes_sockets.sockets import connected_groups
+from gdbext.discovery.preflight_checks.attach_permission import check_kill_filter
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import Entry
 from gdbext.discovery.proc.procfs import ProcFS
@@ -22,8 +22,8 @@ from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
-from gdbext.model.text.nearest import unknown
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.nearest import unknown_word_error
+from gdbext.model.text.ranges import ranges_text
 
 
 class FoundJobs(Tuple[Job, ...]):
@@ -46,12 +46,12 @@ def find_jobs(proc: ProcFS, selector: Selector, read_environ: Optional[ReadEnvir
     wanted = _tests(selector, name, census)
     jobs = form_jobs(census)
     if engine is not None or not jobs:
-        census.look_deeper()
+        census.find_gpu_ranks()
         jobs = form_jobs(census)
-    if (not jobs or _strangers(selector.pids, jobs, census)) and census.take_denied():
+    if (not jobs or _belongs_to_no_job(selector.pids, jobs, census)) and census.add_unreadable_ranks():
         jobs = form_jobs(census)
     if (
-        not jobs or _strangers(selector.pids, jobs, census) or _none_passes(wanted, jobs, census)
+        not jobs or _belongs_to_no_job(selector.pids, jobs, census) or _none_passes(wanted, jobs, census)
     ) and census.take_workers(selector.pids or ()):
         jobs = form_jobs(census)
     notes: List[str] = []
@@ -73,7 +73,7 @@ def choose_job(
     """The only job, to be looked into. Raises UsageError with a list of several, and the `command` for each of them;
     NothingFound when there is none, GdbextError where a look would be our end."""
     if len(jobs) == 1:
-        survive(ProcFS())
+        check_kill_filter(ProcFS())
         return jobs[0]
     if not jobs:
         notes = "".join(f"; {note}" for note in getattr(jobs, "notes", ()))
@@ -134,7 +134,7 @@ def _engine_name(text: Optional[str]) -> Optional[str]:
         if _letters(profile.name) == wanted:
             return profile.name
     names = [profile.name for profile in PROFILES]
-    raise unknown("engine", text, names, f"known engines are {', '.join(names)}")
+    raise unknown_word_error("engine", text, names, f"known engines are {', '.join(names)}")
 
 
 def _letters(name: str) -> str:
@@ -171,14 +171,14 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
-    named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {folded(plain)}"),) if plain else ()
+    named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {ranges_text(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:
         found = (_merged(found),)
     return found, tuple(missing)
 
 
-def _strangers(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> bool:
+def _belongs_to_no_job(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> bool:
     """Whether some of these belong to none of the jobs: to one, perhaps, that we may not look into."""
     named = [main for main in (_process_of(pid, census) for pid in pids) if main is not None]
     return any(not any(_stands_for(main, job, census) for job in jobs) for main in named)
@@ -206,7 +206,7 @@ def _stands_for(pid: int, job: Job, census: Census) -> bool:
 
 def _is_connected(pid: int, job: Job, census: Census) -> bool:
     """A program that talks to its workers while somebody else has started them, as Ray does."""
-    return any(pid in group for group in linked(census.proc, (pid, *(rank.pid for rank in job.ranks))))
+    return any(pid in group for group in connected_groups(census.proc, (pid, *(rank.pid for rank in job.ranks))))
 
 
 def _job_of(pids: Sequence[int], census: Census, text: str) -> Job:

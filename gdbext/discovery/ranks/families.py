@@ -17,7 +17,7 @@ LAUNCHER = "launcher"
 HELPER = "helper"
 
 
-def settle(members: Mapping[int, Member], table: ProcessTable) -> Dict[int, Member]:
+def settle_roles(members: Mapping[int, Member], table: ProcessTable) -> Dict[int, Member]:
     """The same members with their final roles."""
     members = {pid: _below_engine(member, members, table) for pid, member in members.items()}
     members = _settle_ranks(members, table)

@@ -9,7 +9,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import INIT, Entry
 from gdbext.discovery.ranks.families import HELPER, LAUNCHER
-from gdbext.discovery.ranks.numbering import Numbered, Sizes, absent, number
+from gdbext.discovery.ranks.numbering import Numbered, Sizes, missing_ranks, number
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import Claim
 from gdbext.discovery.ranks.roles import RANK, Member
@@ -96,13 +96,13 @@ def key_of(member: Member, census: Census) -> Key:
 
 def form_job(text: str, ranks: Sequence[Member], census: Census) -> Job:
     """Number the ranks, set doubles aside, and add the processes that belong to the job without being ranks."""
-    around = _around(ranks, census)
+    around = _processes_around(ranks, census)
     commands = [member.facts.entry.arguments for member in (*around, *ranks)]
     numbered, sizes = number(ranks, commands)
     kept, doubles, notes = _without_doubles(numbered)
     engines = Counter(member.engine for member in ranks if member.engine)
-    beside = _beside_workers(ranks, around, census)
-    outer = beside or _outer_processes(ranks, around, census)
+    beside_workers = _beside_workers(ranks, around, census)
+    outer = beside_workers or _outer_processes(ranks, around, census)
     others = [_describe_other(member, kept, census) for member in around]
     others += [_describe(one, sizes, census, role) for one, role in doubles]
     return Job(
@@ -111,7 +111,7 @@ def form_job(text: str, ranks: Sequence[Member], census: Census) -> Job:
         ranks=tuple(_describe(one, sizes, census, RANK) for one in kept),
         others=tuple(sorted(outer + others, key=lambda process: process.pid)),
         world_size=sizes.world,
-        absent=absent(kept, sizes),
+        absent=missing_ranks(kept, sizes),
         notes=notes + census.notes,
     )
 
@@ -157,7 +157,7 @@ def _root(member: Member, census: Census) -> Optional[Entry]:
     return None if role in _OUTSIDE else parent
 
 
-def _around(ranks: Sequence[Member], census: Census) -> List[Member]:
+def _processes_around(ranks: Sequence[Member], census: Census) -> List[Member]:
     """Known processes of the job that are no ranks: above the ranks, below the same root, or children of a rank."""
     pids = {member.pid for member in ranks}
     roots = {other.pid for member in ranks for other in _above(member, census)}

@@ -9,7 +9,7 @@ from typing import List, Optional, Sequence
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
-from gdbext.model.text.ranges import folded, ranks
+from gdbext.model.text.ranges import ranges_text, ranks
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -18,7 +18,7 @@ def describe(job: Job) -> str:
     """One line: engine, what holds the job together, ranks and pids."""
     numbers = [rank.rank for rank in job.ranks if rank.rank is not None]
     said = ranks(numbers) if numbers else "ranks unknown"
-    pids = folded(rank.pid for rank in job.ranks)
+    pids = ranges_text(rank.pid for rank in job.ranks)
     return f"{job.engine or 'unknown engine'}, {job.key}: {said}, {'pid' if len(job.ranks) == 1 else 'pids'} {pids}"
 
 
@@ -27,11 +27,11 @@ def listing(jobs: Sequence[Job], proc: ProcFS, command: str) -> List[str]:
     lines: List[str] = []
     for job in jobs:
         others = [one for one in jobs if one is not job]
-        lines += [f"  {describe(job)}", f"    {started(job, others, proc)}", f"    {choice(job, command)}"]
+        lines += [f"  {describe(job)}", f"    {job_summary(job, others, proc)}", f"    {choice(job, command)}"]
     return lines
 
 
-def started(job: Job, others: Sequence[Job], proc: ProcFS) -> str:
+def job_summary(job: Job, others: Sequence[Job], proc: ProcFS) -> str:
     """`started 3 h ago by alice: python serve.py --tp 4`."""
     first = job.ranks[0]
     age, user = _age(job, proc), _user(first.pid, proc)

@@ -51,7 +51,7 @@ def number(ranks: Sequence[Member], commands: Commands) -> Tuple[List[Numbered],
     return [_complete_local(one, numbered, sizes) for one in numbered], sizes
 
 
-def absent(numbered: Sequence[Numbered], sizes: Sizes) -> Tuple[int, ...]:
+def missing_ranks(numbered: Sequence[Numbered], sizes: Sizes) -> Tuple[int, ...]:
     """Ranks that should run on this host and do not; empty when it cannot be told which should."""
     present = {one.rank for one in numbered if one.rank is not None}
     if not present or any(one.rank is None for one in numbered):
@@ -98,9 +98,13 @@ def _is_local(member: Member) -> bool:
 
 def _sizes_from_claims(ranks: Sequence[Member], commands: Commands) -> Sizes:
     claims = [member.claim for member in ranks if member.claim is not None]
-    world = _most_common([claim.world_size for claim in claims]) or argument_words.size(commands, WORLD_SIZE_ARGUMENTS)
-    local = _most_common([claim.local_size for claim in claims]) or argument_words.size(commands, LOCAL_SIZE_ARGUMENTS)
-    hosts = argument_words.size(commands, HOST_COUNT_ARGUMENTS)
+    world = _most_common([claim.world_size for claim in claims]) or argument_words.option_value(
+        commands, WORLD_SIZE_ARGUMENTS
+    )
+    local = _most_common([claim.local_size for claim in claims]) or argument_words.option_value(
+        commands, LOCAL_SIZE_ARGUMENTS
+    )
+    hosts = argument_words.option_value(commands, HOST_COUNT_ARGUMENTS)
     one_host = any(claim.one_host for claim in claims) or hosts == 1 or (world is not None and world == local)
     return Sizes(world, local, one_host and (hosts or 1) == 1)
 
@@ -130,7 +134,7 @@ def _number_by_labels(
     world = 1
     for name in order:
         world *= groups[name]
-    several = (argument_words.size(commands, HOST_COUNT_ARGUMENTS) or 1) > 1 or any(
+    several = (argument_words.option_value(commands, HOST_COUNT_ARGUMENTS) or 1) > 1 or any(
         argument_words.option(command, profile.several_hosts) is not None for command in commands
     )
     return result, Sizes(world if world <= _MOST_RANKS else None, sizes.local if several else None, not several)
@@ -140,7 +144,7 @@ def _group_sizes(labelled: Sequence[Numbered], profile: EngineProfile, commands:
     """Size of each parallel group: what the front end was told, and at least what the titles show."""
     return {
         name: max(
-            argument_words.size(commands, profile.sizes.get(name, ())) or 1,
+            argument_words.option_value(commands, profile.sizes.get(name, ())) or 1,
             max(one.labels.get(name, 0) for one in labelled) + 1,
         )
         for name in profile.order

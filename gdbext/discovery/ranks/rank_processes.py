@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.discovery.locks_pipes_sockets.sockets import linked
+from gdbext.discovery.locks_pipes_sockets.sockets import connected_groups
 from gdbext.discovery.proc.process_table import INIT, ProcessTable, read_table
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.ranks.families import LAUNCHER, settle
+from gdbext.discovery.ranks.families import LAUNCHER, settle_roles
 from gdbext.discovery.ranks.roles import (
     RANK,
     Facts,
@@ -20,7 +20,7 @@ from gdbext.discovery.ranks.roles import (
     by_variables,
     of_family,
 )
-from gdbext.discovery.ranks.workers import Family, families, is_forkserver, managers, takes_part, work_together
+from gdbext.discovery.ranks.workers import Family, find_families, is_forkserver, managers, takes_part, work_together
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
@@ -40,24 +40,24 @@ class Census:
         self._denied: List[Member] = []
         self._hidden = 0
         titled = {pid: by_title(self.facts(pid)) for pid in self.table.entries if self._candidate(pid)}
-        self.families = families(self.table, self.facts, lambda pid: self._may_work(pid, titled))
+        self.families = find_families(self.table, self.facts, lambda pid: self._may_work(pid, titled))
         if read_environ is not None:
             self._take_present(read_environ)
         self._first = self._look(titled)
         self._first.update(self._workers_of_ranks())
-        self.members: Dict[int, Member] = settle(self._first, self.table)
+        self.members: Dict[int, Member] = settle_roles(self._first, self.table)
 
     def facts(self, pid: int) -> Facts:
         if pid not in self._facts:
             self._facts[pid] = Facts(self.proc, self.table.entries[pid])
         return self._facts[pid]
 
-    def look_deeper(self) -> None:
+    def find_gpu_ranks(self) -> None:
         """Take processes for ranks that only hold a GPU and map a library for collectives: costs all memory maps."""
         unknown = (pid for pid in self.table.entries if pid not in self._first and self._candidate(pid))
         weak = (by_device(self.facts(pid)) for pid in unknown if not self.facts(pid).denied)
         self._first.update({member.pid: member for member in weak if member is not None})
-        self.members = settle(self._first, self.table)
+        self.members = settle_roles(self._first, self.table)
 
     def take_workers(self, asked: Sequence[int] = ()) -> bool:
         """Take the workers of programs for ranks where nothing but their likeness speaks for it. Their driver is one of
@@ -78,18 +78,18 @@ class Census:
                 workers.append(driver.pid)
             found.update({pid: of_family(self.facts(pid), family.name) for pid in workers})
         self._first.update(found)
-        self.members = settle(self._first, self.table)
+        self.members = settle_roles(self._first, self.table)
         return bool(found)
 
     def family_of(self, pid: int) -> Optional[Family]:
         """The workers that it belongs to, or that it has started."""
         return next((family for family in self.families if pid == family.driver or pid in family.workers), None)
 
-    def take_denied(self) -> bool:
+    def add_unreadable_ranks(self) -> bool:
         """Take ranks by their titles that we may not look into: they can be told of, if not be read."""
         taken, self._denied = self._denied, []
         self._first.update({member.pid: member for member in taken})
-        self.members = settle(self._first, self.table)
+        self.members = settle_roles(self._first, self.table)
         return bool(taken)
 
     @property
@@ -117,7 +117,7 @@ class Census:
         pythons = [facts for facts in workers if facts.python]
         if pythons and not self.proc.reading_kills():
             for facts in pythons:
-                facts.take_present(read_environ)
+                facts.use_current_variables(read_environ)
 
     def _may_work(self, pid: int, titled: Mapping[int, Optional[Member]]) -> bool:
         """No title tells what it is; what a fork server forks has the title of the server."""
@@ -145,7 +145,9 @@ class Census:
         """All workers of a program where some have a connection among them; of a shell's those that have one."""
         if not all(self.facts(pid).evidence for pid in workers):
             return ()
-        groups = [group & set(workers) for group in linked(self.proc, (*workers, family.driver or workers[0]))]
+        groups = [
+            group & set(workers) for group in connected_groups(self.proc, (*workers, family.driver or workers[0]))
+        ]
         several = [group for group in groups if len(group) > 1]
         return workers if several and family.driver is not None else sorted(set().union(*several))
 
@@ -156,8 +158,8 @@ class Census:
 
     def _look(self, titled: Mapping[int, Optional[Member]]) -> Dict[int, Member]:
         found: Dict[int, Member] = {}
-        for pid, told in titled.items():
-            member = self._identify(pid, None if self._may_work(pid, titled) else told)
+        for pid, title_and_start in titled.items():
+            member = self._identify(pid, None if self._may_work(pid, titled) else title_and_start)
             if member is not None:
                 found[pid] = member
         overwritten = [pid for pid, facts in self._facts.items() if pid not in found and self._overwritten(facts)]

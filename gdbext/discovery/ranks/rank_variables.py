@@ -8,7 +8,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.launch.launchers import LOOPBACK, VARIABLES
 from gdbext.knowledge.row_kinds import RankVariable
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 
 _LARGEST = 10_000_000
 """No job has more ranks: a larger number is something else."""
@@ -66,5 +66,5 @@ def _claim(environ: Mapping[str, str], row: RankVariable) -> Optional[Claim]:
 
 def number(text: Optional[str]) -> Optional[int]:
     """A count or rank written in decimal; None for anything else."""
-    value = whole(text)
+    value = integer_or_none(text)
     return value if value is not None and value <= _LARGEST else None

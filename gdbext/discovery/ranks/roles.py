@@ -24,7 +24,7 @@ _EVIDENCE = regex("|".join(EVIDENCE_LIBRARIES))
 _COLLECTIVE = regex("|".join(COLLECTIVE_LIBRARIES))
 _ACCELERATOR = regex(ACCELERATOR_FILES)
 _LIBRARIES = tuple((regex("|".join(profile.libraries)), profile) for profile in PROFILES if profile.libraries)
-_BESIDE = tuple((regex(rule.pattern), rule) for rule in NOT_RANKS)
+_NOT_RANK_RULES = tuple((regex(rule.pattern), rule) for rule in NOT_RANKS)
 _ENGINES = tuple((regex(rule.pattern), rule, profile) for profile in PROFILES for rule in profile.titles)
 
 
@@ -44,7 +44,7 @@ class Facts:
     def environ(self) -> Maybe[Dict[str, str]]:
         return self._proc.environ(self.entry.pid)
 
-    def take_present(self, read: ReadEnviron) -> None:
+    def use_current_variables(self, read: ReadEnviron) -> None:
         """Workers number themselves: take the variables of now, unless a launcher has given the process its own."""
         if self.denied or any(claim.marked for claim in self.claims):
             return
@@ -157,7 +157,7 @@ def numbers_its_titles(profile: EngineProfile) -> bool:
 def by_title(facts: Facts) -> Optional[Member]:
     """What the title alone says."""
     title = facts.entry.title
-    for pattern, rule in _BESIDE:
+    for pattern, rule in _NOT_RANK_RULES:
         if pattern.search(title):
             return Member(facts=facts, role=rule.role)
     for pattern, rule, profile in _ENGINES:

@@ -42,7 +42,7 @@ class Family:
         return f"{self.driver or 0}:{min(self.workers)}"
 
 
-def families(table: ProcessTable, facts: FactsOf, candidate: Callable[[int], bool]) -> Tuple[Family, ...]:
+def find_families(table: ProcessTable, facts: FactsOf, candidate: Callable[[int], bool]) -> Tuple[Family, ...]:
     """All families of the host, outer ones first. A worker alone is one too: the child that a program waits for."""
     alike: Dict[Tuple[int, str], List[Entry]] = {}
     for entry in table.entries.values():

@@ -22,7 +22,7 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
 """Setting, the value that does harm, what it does, and the way out. Source: gdb's manual, Stopping and Starting."""
 
 
-def about() -> Iterator[Point]:
+def about_points() -> Iterator[Point]:
     """gdb, its Python and packages, GPU memory, calls, settings."""
     name = "cuda-gdb" if compat.is_cuda_gdb() else "gdb"
     yield Point(name, "ok", f"{gdb.VERSION} with Python {platform.python_version()}")

@@ -13,8 +13,8 @@ from gdbext.commands.declaration import loaded
 
 _CLOCK_MONOTONIC = 1
 _SIGEV_SIGNAL = 0
-_PATIENCE, _STUCK = 1.0, 30.0  # seconds; a healthy attach takes less than one
-_STIR = 0.25
+_HEALTHY_SECONDS, _STUCK_SECONDS = 1.0, 30.0  # seconds; a healthy attach takes less than one
+_RESUME_SECONDS = 0.25
 
 
 @functools.lru_cache(maxsize=1)
@@ -63,23 +63,23 @@ class Alarm:
         self._call(self._calls.delete, self._timer)
 
 
-def nudged() -> ContextManager[object]:
+def repeated_sigchld() -> ContextManager[object]:
     """Around attaching and detaching: gdb waits for ever for a process whose exec() ended the thread that it waits for
     (seen with 13.1 and 18.1), and the other ranks stand still meanwhile. A signal makes it look again; SIGCHLD does
     nothing else. Where an exec() and the attach wait for each other in the kernel, only the end of gdb helps."""
     stack = contextlib.ExitStack()
     if available():
-        stack.enter_context(Alarm(_PATIENCE, signal.SIGCHLD, again=True))
-        stack.enter_context(Alarm(_STUCK, signal.SIGKILL))
+        stack.enter_context(Alarm(_HEALTHY_SECONDS, signal.SIGCHLD, again=True))
+        stack.enter_context(Alarm(_STUCK_SECONDS, signal.SIGKILL))
     return stack
 
 
 def stirred() -> ContextManager[object]:
     """Around resuming several ranks: when one of them execs in that moment, gdb may put the news aside and wait for the
     next, for ever, with all ranks stopped and deaf to Ctrl-C (13.1 and 18.1). It needs a nudge for each such rank."""
-    return Alarm(_STIR, signal.SIGCHLD, again=True) if available() else contextlib.nullcontext()
+    return Alarm(_RESUME_SECONDS, signal.SIGCHLD, again=True) if available() else contextlib.nullcontext()
 
 
 def nudged_from_now() -> None:
     """The same until the end of gdb."""
-    nudged()
+    repeated_sigchld()

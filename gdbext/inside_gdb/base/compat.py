@@ -84,7 +84,7 @@ def somebody_types() -> bool:
     return bool(parameter("confirm")) and os.isatty(0) and os.isatty(1)
 
 
-def confirmed(question: str) -> bool:
+def confirm(question: str) -> bool:
     """`query` of gdb, which has no API: nobody is asked with `set confirm off` (-batch does that), nor where the input
     is no terminal. The end of the input counts as yes."""
     if not somebody_types():
@@ -173,7 +173,7 @@ def remove_inferior(inferior: gdb.Inferior) -> None:
     if not inferior.is_valid():
         return
     if gdb.selected_inferior().num == inferior.num:
-        switch(next(other for other in gdb.inferiors() if other.num != inferior.num))
+        switch_inferior(next(other for other in gdb.inferiors() if other.num != inferior.num))
     gdb.execute(f"remove-inferiors {inferior.num}", to_string=True)
 
 
@@ -197,7 +197,7 @@ _CORE_FILE = re.compile(r"^\s*`(.+)', file type elf\d\d-", re.MULTILINE)
 
 def core_path(inferior: gdb.Inferior) -> Optional[str]:
     """Path of the core file; gdb.Inferior.corefile (gdb 18) would say it, `info target` says it in all releases."""
-    with selected(inferior):
+    with inferior_selected(inferior):
         text = one_command("info target")
     _, _, below = text.partition("core dump file")
     found = _CORE_FILE.search(below)
@@ -269,19 +269,19 @@ def disable_stubs(point: gdb.Breakpoint) -> None:
 
 
 @contextmanager
-def selected(inferior: gdb.Inferior) -> Iterator[None]:
+def inferior_selected(inferior: gdb.Inferior) -> Iterator[None]:
     """Make `inferior` current for a while; inferior, thread and frame of before come back, also on Ctrl-C."""
     with kept_selection():
-        switch(inferior)
+        switch_inferior(inferior)
         yield
 
 
-QUIETLY = {"suppress-cli-notifications": "on"}
+NO_NOTIFICATIONS = {"suppress-cli-notifications": "on"}
 """gdb announces switches and stops past every redirection. Before gdb 13 nothing helps against it."""
 
 
-WHILE_CALLING = {
-    **QUIETLY,
+CALL_SETTINGS = {
+    **NO_NOTIFICATIONS,
     "unwindonsignal": "on",  # `unwind-on-signal` since gdb 14, which still takes this
     "unwind-on-terminating-exception": "on",
     "unwind-on-timeout": "on",
@@ -339,7 +339,7 @@ def locked_scheduler() -> Iterator[bool]:
             gdb.execute(f"set scheduler-locking {before}", to_string=True)
 
 
-def switch(inferior: gdb.Inferior) -> None:
+def switch_inferior(inferior: gdb.Inferior) -> None:
     """Make an inferior the current one, and one of its threads, without a word."""
     if gdb.selected_inferior().num == inferior.num:
         return
@@ -347,7 +347,7 @@ def switch(inferior: gdb.Inferior) -> None:
     if threads:
         min(threads, key=lambda thread: thread.num).switch()
         return
-    with settings(QUIETLY):
+    with settings(NO_NOTIFICATIONS):
         gdb.execute(f"inferior {inferior.num}", to_string=True)
 
 
@@ -368,7 +368,7 @@ def kept_selection() -> Iterator[None]:
 
 def _restore(inferior: gdb.Inferior, thread: Optional[gdb.InferiorThread], frame: Optional[gdb.Frame]) -> None:
     if inferior.is_valid():
-        switch(inferior)
+        switch_inferior(inferior)
         if thread is not None and thread.is_valid():
             thread.switch()
             if frame is not None and frame.is_valid():

@@ -26,7 +26,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.formatted import BINARY, Formatted
 from gdbext.model.missing import Missing
 from gdbext.model.page import WithPage
-from gdbext.render import PLAIN, Style, dumps, load, packed, page_text, render
+from gdbext.render import PLAIN, Style, binary_document, dumps, load, page_text, render
 from gdbext.render.safe_text import clean_text
 
 try:
@@ -118,7 +118,7 @@ def _show_answer(answer: object, args: Namespace, typed: Typed) -> None:
         write_private(args.json_file, dumps(answer) + "\n")
     if isinstance(answer, Formatted) and answer.format in BINARY:
         with new_file(args.output, args.force) as file:
-            file.write(packed(answer))
+            file.write(binary_document(answer))
     elif args.output is not None:
         text = dumps(answer) if args.json else "\n".join(render(answer, replace(PLAIN, typed=typed)))
         write_private(args.output, text + "\n", args.force)

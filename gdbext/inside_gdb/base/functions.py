@@ -42,7 +42,7 @@ def _is_code(code: MemoryMap, address: Optional[int]) -> bool:
     return mapping is not None and mapping.executable
 
 
-def exported(pid: int, library: re.Pattern[str], functions: Sequence[str]) -> Maybe[Dict[str, int]]:
+def exported_functions(pid: int, library: re.Pattern[str], functions: Sequence[str]) -> Maybe[Dict[str, int]]:
     """Those of the functions that a library has, whatever others of their names the process has elsewhere."""
     try:
         code = read_maps(pid)

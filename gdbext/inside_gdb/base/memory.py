@@ -144,7 +144,7 @@ class TargetMemory:
         try:  # core files, remote targets, and processes that only the attached debugger may read
             if gdb.selected_inferior().num == self._inferior.num:
                 return bytes(self._inferior.read_memory(address, size))
-            with compat.selected(self._inferior):
+            with compat.inferior_selected(self._inferior):
                 return bytes(self._inferior.read_memory(address, size))
         except (gdb.MemoryError, gdb.error, OverflowError, ValueError):
             return None
@@ -187,7 +187,7 @@ def current() -> TargetMemory:
     return known
 
 
-def forget(event: object = None) -> None:
+def clear_cache(event: object = None) -> None:
     """What was read is old: a thread ran, memory was written, a file was loaded."""
     _known.clear()
 
@@ -196,7 +196,7 @@ def _watch() -> None:
     for name in ("cont", "stop", "exited", "inferior_call", "memory_changed", "new_objfile", "clear_objfiles"):
         registry = getattr(gdb.events, name, None)
         if registry is not None:
-            registry.connect(forget)
+            registry.connect(clear_cache)
             _watching.append(registry)
 
 

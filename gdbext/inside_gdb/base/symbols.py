@@ -112,7 +112,7 @@ def preloaded(pids: Sequence[int]) -> Iterator[None]:
         with compat.kept_selection():
             for program in programs or [""]:
                 holders.append(compat.add_inferior())
-                compat.switch(holders[-1])
+                compat.switch_inferior(holders[-1])
                 if program:
                     read_program(program)  # the attach says what is wrong with it
             add(SymbolFile(path, 0, path) for path in libraries)

@@ -52,7 +52,7 @@ def read_variable(frame: gdb.Frame, name: str) -> Captured:
         value = frame.read_var(first)
         for member in members:
             value = _member(value, member)
-        return plain(value)
+        return plain_value(value)
     except ValueError:
         return Missing(f"no variable {first} here")
     except (gdb.error, RuntimeError) as error:
@@ -79,7 +79,7 @@ def _fetched(value: gdb.Value) -> gdb.Value:
     return value
 
 
-def plain(value: gdb.Value) -> Captured:
+def plain_value(value: gdb.Value) -> Captured:
     """Integers and pointers as int, enumerators by name, texts as str, floating point as its text; else Missing."""
     try:
         return OPTIMIZED_OUT if value.is_optimized_out else _plain(_fetched(_without_references(value)))

@@ -16,7 +16,7 @@ from typing import Callable, Dict, Optional
 import gdb
 
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.inside_gdb.base.functions import exported
+from gdbext.inside_gdb.base.functions import exported_functions
 from gdbext.inside_gdb.calls.target_calls import SECONDS, Argument, Caller
 from gdbext.knowledge.frames.helper_threads import NAMES
 from gdbext.model.missing import Maybe, Missing
@@ -64,7 +64,7 @@ class DriverCalls:
         problem = why_not(pid)
         if problem is not None:
             return problem
-        functions = exported(pid, _DRIVER, FUNCTIONS)
+        functions = exported_functions(pid, _DRIVER, FUNCTIONS)
         if isinstance(functions, Missing):
             return functions
         answer = caller.new_memory(room)

@@ -144,7 +144,7 @@ class Caller:
             self._threads[0].switch()
             gdb.newest_frame().select()
             answer = self._evaluate(_expression(address, result, arguments), function, seconds)
-        memory.forget()
+        memory.clear_cache()
         return answer
 
     def new_memory(self, size: int) -> Maybe[int]:
@@ -222,7 +222,7 @@ def _expression(address: int, result: str, arguments: Sequence[Argument]) -> str
 def _prepared() -> Iterator[bool]:
     """gdb set up for one call, and whether other threads stand still; everything as before afterwards."""
     with ExitStack() as stack:
-        stack.enter_context(compat.settings(compat.WHILE_CALLING))
+        stack.enter_context(compat.settings(compat.CALL_SETTINGS))
         locked = stack.enter_context(compat.locked_scheduler())
         stack.enter_context(_interruptible())
         stack.enter_context(_without_breakpoints())

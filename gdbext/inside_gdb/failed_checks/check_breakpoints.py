@@ -54,7 +54,7 @@ class Point(gdb.Breakpoint):
 
     def is_here(self) -> bool:
         """Whether the function exists in the selected inferior."""
-        return bool(self.function) and exists(self.function)
+        return bool(self.function) and function_exists(self.function)
 
 
 class ThrowPoint(Point):
@@ -114,7 +114,7 @@ class FunctionPoint(Point):
         file, line, name = _c_string(row.file), _at(row.line) & 0xFFFFFFFF, _c_string(row.name)
         if row.stream and not text:  # whether file and line are members of that object depends on the release
             file, line = "", 0
-        return self._watch.failed(check_messages.failed(row, text, error, file, line, name))
+        return self._watch.failed(check_messages.make_failure(row, text, error, file, line, name))
 
     def _seen_on_the_way(self) -> bool:
         """gdb also stops at the stub through which another library calls the function: one failure, two places."""
@@ -137,7 +137,7 @@ class TextPoint(Point):
 
     def stop(self) -> bool:
         if self._watch.watches_here() is not None:
-            self._watch.note(check_messages.recorded(self.function, _argument(0) & 0xFFFFFFFF))
+            self._watch.note(check_messages.error_of_check(self.function, _argument(0) & 0xFFFFFFFF))
         return False
 
 
@@ -200,7 +200,7 @@ def _text(address: int) -> str:
     return NOW.read_cstring(address, MESSAGE_CAP) or ""
 
 
-def exists(function: str) -> bool:
+def function_exists(function: str) -> bool:
     """Whether any object file of the selected inferior has the function. A breakpoint on none nags at each load."""
     try:  # no command: this runs while a program starts, and gdb 13 forgets that it does when one is executed then
         return bool(gdb.decode_line(function)[1])

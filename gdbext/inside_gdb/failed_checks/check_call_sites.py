@@ -16,7 +16,7 @@ from gdbext.model.check_report import Failure
 from gdbext.model.stack import Frame
 
 _LONGEST = 512
-_REACH, _FAR = 96, 512
+_CALL_BYTES_BEFORE, _FAR = 96, 512
 """Bytes of code before the call in which its constants are loaded, and in which the compiler may have put one that
 several checks share."""
 _MOST_LINES = 1 << 20
@@ -31,7 +31,7 @@ def placed_by_caller(failure: Failure, frames: Sequence[Frame], native: List[gdb
     if failure.file and (not row.inner or os.path.basename(failure.file) != row.inner):
         return failure
     end = native[number + 1].pc()  # of the caller: behind the call
-    constants = code.constants_before(NOW.read(end - _REACH, _REACH) or b"", end)
+    constants = code.constants_before(NOW.read(end - _CALL_BYTES_BEFORE, _CALL_BYTES_BEFORE) or b"", end)
     line = constants.get(row.line, 0)
     file = _source_name(constants.get(row.file, 0)) or _only_source(code, end)
     return failure if file is None or not 0 < line < _MOST_LINES else replace(failure, file=file, line=line)

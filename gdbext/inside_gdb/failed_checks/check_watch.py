@@ -26,13 +26,13 @@ from gdbext.inside_gdb.failed_checks.check_breakpoints import (
     Point,
     TextPoint,
     ThrowPoint,
-    exists,
+    function_exists,
 )
 from gdbext.inside_gdb.failed_checks.history import History
 from gdbext.inside_gdb.failed_checks.report import report_of, signal_failure
 from gdbext.inside_gdb.failed_checks.switches import Switches
 from gdbext.inside_gdb.failed_checks.throw_points import ThrowFinder
-from gdbext.inside_gdb.ranks.release_at_exit import Leaving
+from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS
 from gdbext.model.attached_ranks import AttachedRank
@@ -74,7 +74,7 @@ class CheckWatch:
         ranks: Callable[[], Sequence[AttachedRank]],
         tensors: TensorPort,
         say: Callable[[str], None],
-        leaving: Leaving,
+        leaving: ReleaseAtExit,
     ) -> None:
         self._ranks, self._tensors, self._say, self._leaving = ranks, tensors, say, leaving
         self.show: Callable[[object], None] = lambda answer: None
@@ -111,7 +111,7 @@ class CheckWatch:
         makers.update({name: partial(TextPoint, name, self) for name in TEXT_FUNCTIONS})
         makers[ExitPoint.function] = partial(ExitPoint, self)
         for name, make in makers.items():
-            if name not in self._points and exists(name):
+            if name not in self._points and function_exists(name):
                 self._points[name] = make()
 
     def off(self) -> CheckStatus:
@@ -128,7 +128,7 @@ class CheckWatch:
         if watched is None or watched.pid != inferior.pid:
             watched = self._watched[inferior.num] = _Watched(number=inferior.num, pid=inferior.pid)
         assert self._options is not None
-        with nullcontext() if inferior.num == gdb.selected_inferior().num else compat.selected(inferior):
+        with nullcontext() if inferior.num == gdb.selected_inferior().num else compat.inferior_selected(inferior):
             self._function_points(self._options)
             found = self._finder.find(inferior.pid, watched.files)
             watched.throws += [ThrowPoint(address, self) for address in found.addresses]
@@ -151,7 +151,7 @@ class CheckWatch:
         return CheckStatus(True, self._options.action, self._options.log, tuple(rows), tuple(notes))
 
     def _row(self, watched: _Watched, rank: AttachedRank) -> WatchedRank:
-        with compat.selected(next(one for one in gdb.inferiors() if one.num == watched.number)):
+        with compat.inferior_selected(next(one for one in gdb.inferiors() if one.num == watched.number)):
             present = [point.function for point in self._points.values() if point.is_here()]
         return WatchedRank(
             number=watched.number,
@@ -222,7 +222,7 @@ class CheckWatch:
         return replace(found, steps=(*steps, *found.steps))
 
     def _report(self, failure: Failure) -> CheckReport:
-        memory.forget()  # the program has run since anything was read
+        memory.clear_cache()  # the program has run since anything was read
         rank = self._current()
         return self._history.reported(report_of(failure, rank, self._tensors, self._environment(rank)))
 
@@ -276,7 +276,7 @@ class CheckWatch:
         if watched is None:
             return
         watched.failures += 1
-        memory.forget()
+        memory.clear_cache()
         self._deliver(self._signal_report(name, self._current()))
 
     def _loaded(self, event: gdb.NewObjFileEvent) -> None:

@@ -35,7 +35,7 @@ class _Found(NamedTuple):
     place: int
 
 
-def ended_by_check(noted: Optional[ErrorCode]) -> Optional[Failure]:
+def ended_by_check(error: Optional[ErrorCode]) -> Optional[Failure]:
     """The failed check that ended the selected thread; None where none of the rows is on its stack."""
     frames: Dict[str, gdb.Frame] = {}
     for frame in newest_frames(_MOST_FRAMES):
@@ -44,11 +44,11 @@ def ended_by_check(noted: Optional[ErrorCode]) -> Optional[Failure]:
     if row is None:
         return None
     row = next((_ROWS[name] for name in row.within if name in frames), row)
-    text, file, line = _told(row, frames[row.function]) if row.stream else ("", "", 0)
-    return check_messages.failed(row, text, noted, file, line)
+    text, file, line = _message_and_place(row, frames[row.function]) if row.stream else ("", "", 0)
+    return check_messages.make_failure(row, text, error, file, line)
 
 
-def _told(row: FailRow, frame: gdb.Frame) -> Tuple[str, str, int]:
+def _message_and_place(row: FailRow, frame: gdb.Frame) -> Tuple[str, str, int]:
     """The text, and the file and line beside its stream; nothing where the stack does not have just one of them."""
     found = list(_streams(frame))
     texts = {one.text for one in found}

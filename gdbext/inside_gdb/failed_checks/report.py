@@ -19,7 +19,7 @@ from gdbext.inside_gdb.base.values import read_variable
 from gdbext.inside_gdb.failed_checks.check_call_sites import placed_by_caller
 from gdbext.inside_gdb.failed_checks.ended_checks import ended_by_check
 from gdbext.inside_gdb.stacks import held_ranks
-from gdbext.inside_gdb.stacks.uncaught_exception import uncaught
+from gdbext.inside_gdb.stacks.uncaught_exception import uncaught_exception
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.check_report import CheckReport, Failure, SourceLine
 from gdbext.model.codes import RankState
@@ -76,39 +76,39 @@ def report_of(failure: Failure, rank: AttachedRank, tensors: TensorPort, environ
 
 
 def signal_failure(
-    name: str, is_core: bool, pid: int, noted: Optional[ErrorCode] = None
+    name: str, is_core: bool, pid: int, error: Optional[ErrorCode] = None
 ) -> Tuple[Failure, Tuple[str, ...]]:
     """A fatal signal of the selected thread as a failure, and what to do about it.
 
-    `noted` is the error that the thread asked the text of right before.
+    `error` is the error that the thread asked the text of right before.
     """
     if name == "SIGABRT":
-        return _aborted(noted), ()
+        return _aborted(error), ()
     seen = fatal_signal.Fault(name, _siginfo("si_code"), _siginfo("_sifields._sigfault.si_addr"))
     if name not in ("SIGBUS", "SIGSEGV"):
         seen = replace(seen, address=None)
     elif seen.address is not None:
         seen = _in_core(seen) if is_core else _placed(seen, pid)
-    return Failure(kind="signal", what=name, details=fatal_signal.explained(seen)), fatal_signal.steps(seen)
+    return Failure(kind="signal", what=name, details=fatal_signal.explain_fault(seen)), fatal_signal.steps(seen)
 
 
-def _aborted(noted: Optional[ErrorCode]) -> Failure:
+def _aborted(error: Optional[ErrorCode]) -> Failure:
     """Why a thread called abort: an exception that nobody caught, a check that ends the process, or not known."""
-    thrown = uncaught()
+    thrown = uncaught_exception()
     if thrown is not None:
         raised = f"throwing {thrown.kind}, which was not caught"
-        failure = check_messages.failure_of(thrown.message, noted)
+        failure = check_messages.failure_of(thrown.message, error)
         if failure is not None:
             return replace(failure, kind="signal", what="SIGABRT", raised=raised)
         return Failure(
             kind="signal", what="SIGABRT", message=thrown.message, text=thrown.message.split("\n")[0], raised=raised
         )
-    ended = ended_by_check(noted)
+    ended = ended_by_check(error)
     if ended is not None:
         return replace(ended, kind="signal", what="SIGABRT", raised=f"the failed check {ended.what}")
-    if noted is not None:
-        raised = f"asking for the text of {noted.name}: a check that ends the process"
-        return Failure(kind="signal", what="SIGABRT", error=noted, raised=raised)
+    if error is not None:
+        raised = f"asking for the text of {error.name}: a check that ends the process"
+        return Failure(kind="signal", what="SIGABRT", error=error, raised=raised)
     return Failure(kind="signal", what="SIGABRT")
 
 

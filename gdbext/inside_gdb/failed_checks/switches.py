@@ -63,7 +63,7 @@ class Switches:
                     f"process {rank.process.pid} is not a stopped process", "a core file cannot be written to"
                 )
             self._say(f"process {rank.process.pid}: {'switching its debug check on' if on else 'putting it back'}")
-            with compat.selected(inferior):
+            with compat.inferior_selected(inferior):
                 results += self._on(rank) if on else self._off(rank)
         return SwitchResults(tuple(results))
 
@@ -121,7 +121,7 @@ def _switch_on(row: SwitchRow, before: Writes) -> Optional[str]:
     if built:
         return _rewrite_level(level_at, name_at, before)
     decided = name_guard is None or _byte(name_guard) == _GUARD_DONE
-    text = _somewhere(_WORD)
+    text = _literal_address(_WORD)
     if text is None:
         raise CannotSwitch(f'the text "{_WORD}" stands nowhere in its own code: this build does not compare with it')
     _write(name_at, struct.pack("<Q", text), before)
@@ -225,7 +225,7 @@ def _byte(address: int) -> Optional[int]:
     return data[0] if data else None
 
 
-def _somewhere(text: str) -> Optional[int]:
+def _literal_address(text: str) -> Optional[int]:
     """Where the literal that the check compares with stands: it lives as long as the code does."""
     wanted = text.encode() + b"\0"
     inferior = gdb.selected_inferior()

@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.failures.check_messages import may_be_thrown
 from gdbext.capture.elf.object_file import bias_of, file_reader, segments_of
-from gdbext.capture.elf.throw_sites import mentions, throw_sites
+from gdbext.capture.elf.throw_sites import file_contains, throw_sites
 from gdbext.capture.machine.interface import ThrowSite
 from gdbext.capture.memory.maps import read_maps
 from gdbext.inside_gdb.base.exceptions import typeinfo_name
@@ -60,7 +60,7 @@ class ThrowFinder:
             if bias is None:
                 continue
             files.append(mapping.file)
-            addresses += [site.address + bias for site in sites if _matters(site, bias, names)]
+            addresses += [site.address + bias for site in sites if _may_be_check(site, bias, names)]
         if len(addresses) > MOST_SITES:
             problems.append(f"only {MOST_SITES} of {len(addresses)} throws are watched")
         return ThrowPoints(tuple(addresses[:MOST_SITES]), tuple(files), tuple(problems))
@@ -77,12 +77,12 @@ class ThrowFinder:
 
 def _search(path: str) -> Maybe[Tuple[ThrowSite, ...]]:
     try:
-        return tuple(throw_sites(path)) if mentions(path, MARKS) else _NO_SITES
+        return tuple(throw_sites(path)) if file_contains(path, MARKS) else _NO_SITES
     except (OSError, ValueError) as error:
         return Missing(str(error))
 
 
-def _matters(site: ThrowSite, bias: int, names: Dict[str, Maybe[str]]) -> bool:
+def _may_be_check(site: ThrowSite, bias: int, names: Dict[str, Maybe[str]]) -> bool:
     """Whether a check may throw this type. What cannot be told counts."""
     if site.typeinfo is None:
         return True

@@ -8,7 +8,7 @@ from typing import List, Optional, Tuple, Union
 import gdb
 
 from gdbext.capture.python.local_variables import FrameLocals
-from gdbext.capture.python.names import Name, follow, parsed, root_of, variables_in
+from gdbext.capture.python.names import Name, follow, parse_name, root_of, variables_in
 from gdbext.capture.python.object_walk import Walk
 from gdbext.commands.tensor_port import OneTensor
 from gdbext.inside_gdb.python.frames import PythonThread, python_process, python_thread
@@ -159,7 +159,7 @@ class NamedTensors:
 
     def _noted(self, info: TensorInfo) -> TensorInfo:
         """With the function, where the name says which frame it is of."""
-        name = parsed(info.name)
+        name = parse_name(info.name)
         if name is None or name.frame is None:
             return info
         function = (self.thread.frames[name.frame].function or "?").rpartition("<locals>.")[2]

@@ -9,7 +9,7 @@ import gdb
 
 from gdbext.capture.python.attributes import Attributes
 from gdbext.capture.python.local_variables import FrameLocals
-from gdbext.capture.python.names import Name, follow, parsed, root_of, variables_in
+from gdbext.capture.python.names import Name, follow, parse_name, root_of, variables_in
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.python.frames import PythonThread, python_thread, thread_of_number
 from gdbext.inside_gdb.python.selected_python_frame import choose, selected_number
@@ -57,7 +57,7 @@ class PythonFrames:
         found = next((one for one in gdb.inferiors() if one.num == inferior), None)
         if found is None:
             return ()
-        with compat.selected(found):
+        with compat.inferior_selected(found):
             thread = thread_of_number(tid)
             if isinstance(thread, Missing):
                 return ()
@@ -125,7 +125,7 @@ def names_behind(typed: str) -> List[str]:
     """What a name of Python that was begun may become: variables of the selected frame, attributes of an object."""
     thread = python_thread()
     before, dot, begun = typed.rpartition(".")
-    name = parsed(before) if dot else None
+    name = parse_name(before) if dot else None
     if isinstance(thread, Missing) or not thread.frames or (dot and name is None):
         return []
     number = name.frame if name is not None and name.frame is not None else selected_number(thread)

@@ -7,7 +7,7 @@ from typing import Callable, Optional, TypeVar
 
 import gdb
 
-from gdbext.capture.python.names import parsed, root_of
+from gdbext.capture.python.names import parse_name, root_of
 from gdbext.commands.tensor_port import Description, OneTensor
 from gdbext.inside_gdb.base import memory
 from gdbext.inside_gdb.python.frames import PythonThread, python_thread
@@ -47,7 +47,7 @@ class TensorNames:
 
     def evaluate(self, expression: str, description: Description) -> Described:
         """What an expression of the program's language is, else a name of Python. Raises GdbextError, OneTensor."""
-        name = parsed(expression) if description == Description() else None
+        name = parse_name(expression) if description == Description() else None
         if name is not None and name.frame is not None:
             return self._of_python(name.frame).named(expression, name)
         try:
@@ -66,7 +66,7 @@ class TensorNames:
 
     def _also_in_python(self, found: Described, expression: str) -> Described:
         """Says so when a Python variable has the same name as the one of the program that was taken."""
-        name, thread = parsed(expression), python_thread()
+        name, thread = parse_name(expression), python_thread()
         if name is None or isinstance(thread, Missing) or not thread.frames or not isinstance(found, TensorInfo):
             return found
         number = selected_number(thread)

@@ -47,7 +47,7 @@ def problem_there(condition: str, point: gdb.Breakpoint) -> Optional[str]:
         inferior = next((one for one in gdb.inferiors() if one.num == number), None)
         if inferior is None:
             continue
-        with compat.selected(inferior):
+        with compat.inferior_selected(inferior):
             problem = _problem_at(address, condition)
         if problem is None:
             return None

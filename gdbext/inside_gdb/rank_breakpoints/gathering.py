@@ -14,12 +14,12 @@ import gdb
 
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.rank_breakpoints.rank_points import Arrival, RankPoint, chosen
-from gdbext.inside_gdb.ranks.ended_ranks import whole
-from gdbext.inside_gdb.ranks.timed_stop import NextStop, heard, is_tap, tap_later
+from gdbext.inside_gdb.ranks.ended_ranks import has_all_threads
+from gdbext.inside_gdb.ranks.timed_stop import NextStop, catching_signal, interrupt_later, is_interrupt_stop
 
 TOGETHER = "schedule-multiple"
 _WHILE_RUNNING = {
-    **compat.QUIETLY,
+    **compat.NO_NOTIFICATIONS,
     "pagination": "off",
     "confirm": "off",
     "print inferior-events": "off",
@@ -82,7 +82,7 @@ class Gathering:
         for point in points:
             point.silent = True  # they come one after the other; what counts is said in the end
         try:
-            with compat.settings(_WHILE_RUNNING), heard():
+            with compat.settings(_WHILE_RUNNING), catching_signal():
                 while True:
                     self._live = [one for one in gdb.inferiors() if compat.kind_of(one) == compat.HAS_PROCESS]
                     coming = self._coming()
@@ -126,11 +126,11 @@ class Gathering:
     def run_free(self) -> None:
         """All ranks run until something stops them; a tap that was left from before does not."""
         self.stranger = None
-        with heard():
+        with catching_signal():
             while True:
                 self._event = None
                 resume([one for one in gdb.inferiors() if one.pid], True, quietly=False)
-                if self.stranger is not None or self._next_stop.took(self._event) or not is_tap(self._event):
+                if self.stranger is not None or self._next_stop.took(self._event) or not is_interrupt_stop(self._event):
                     return
 
     def _limit(self) -> float:
@@ -150,7 +150,7 @@ class Gathering:
             if not self._is_behind(arrival):
                 self._hold(arrival)
             return True
-        if not is_tap(event):
+        if not is_interrupt_stop(event):
             self.stranger = _words(event)
             return False
         if self._waited < self._limit() * 0.9:
@@ -205,7 +205,7 @@ class Gathering:
         """Run them until one stops."""
         self._event = self._new = None
         left = max(_LEAST, self._limit() - self._waited)
-        timer = tap_later(left, [one.pid for one in coming]) if self.here else None
+        timer = interrupt_later(left, [one.pid for one in coming]) if self.here else None
         begun = time.monotonic()  # to start a thread may take long on a busy machine
         try:
             resume(coming, everybody)
@@ -221,7 +221,7 @@ class Gathering:
 def resume(coming: Sequence[gdb.Inferior], everybody: bool, quietly: bool = True) -> None:
     """Run them until one stops. `everybody`: no other is attached. Raises gdb.error; some may run then."""
     selected = gdb.selected_inferior().num
-    halves = {one.num for one in coming if not whole(one)}  # gdb fails to resume them as often as not
+    halves = {one.num for one in coming if not has_all_threads(one)}  # gdb fails to resume them as often as not
     partly = bool(halves) or not everybody
     with compat.settings({TOGETHER: "off" if partly else "on"}):
         try:
@@ -229,7 +229,7 @@ def resume(coming: Sequence[gdb.Inferior], everybody: bool, quietly: bool = True
                 *others, last = sorted(coming, key=lambda one: (one.num not in halves, one.num == selected))
                 for inferior in others:
                     _begin(inferior)
-                compat.switch(last)
+                compat.switch_inferior(last)
             if quietly:
                 compat.run("continue")
             else:
@@ -241,7 +241,7 @@ def resume(coming: Sequence[gdb.Inferior], everybody: bool, quietly: bool = True
 
 def _begin(inferior: gdb.Inferior) -> None:
     try:
-        compat.switch(inferior)
+        compat.switch_inferior(inferior)
         gdb.execute("continue &", to_string=True)
     except gdb.error:  # it is no more what it was: gdb hears of it when another one runs
         _step_aside()
@@ -250,7 +250,7 @@ def _begin(inferior: gdb.Inferior) -> None:
 def _step_aside() -> None:
     """While a thread is selected that is gone, gdb fails at whatever it is told, settings too."""
     for inferior in gdb.inferiors():
-        if inferior.threads() and whole(inferior):
+        if inferior.threads() and has_all_threads(inferior):
             with suppress(gdb.error):
                 min(inferior.threads(), key=lambda thread: thread.num).switch()
                 return

@@ -17,19 +17,19 @@ from gdbext.commands.rank_breakpoints import BreakOptions, is_line_of_python, no
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.timer import beside_the_line, later
-from gdbext.inside_gdb.failed_checks.check_breakpoints import exists
+from gdbext.inside_gdb.failed_checks.check_breakpoints import function_exists
 from gdbext.inside_gdb.rank_breakpoints.conditions import problem_there, wrong_everywhere
-from gdbext.inside_gdb.rank_breakpoints.continuing import GoingOn, Holder
+from gdbext.inside_gdb.rank_breakpoints.continuing import Continuation, Holder
 from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER, Gathering
 from gdbext.inside_gdb.rank_breakpoints.rank_points import Actions, Arrival, RankPoint, find
 from gdbext.inside_gdb.ranks.dead_man import DeadMan
-from gdbext.inside_gdb.ranks.killed_gdb import Mender
-from gdbext.inside_gdb.ranks.release_at_exit import Leaving
-from gdbext.inside_gdb.ranks.timed_stop import NextStop, forget
+from gdbext.inside_gdb.ranks.killed_gdb import CodeRepair
+from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
+from gdbext.inside_gdb.ranks.timed_stop import NextStop, delete_catchpoint
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
-from gdbext.model.job import named
+from gdbext.model.job import ranks_or_pids
 from gdbext.model.missing import Missing
 from gdbext.model.rank_breakpoints import BreakTable, RankPlace
 from gdbext.render import Style
@@ -41,14 +41,18 @@ KILLED = (
 )
 UNGUARDED = "No python3 was found to watch over the ranks: do not kill gdb with SIGKILL while they run."
 _ALONE_SECONDS = 3.0  # of one rank running alone, until it is said that the others stand still
-_NEAR = 0.8  # of a timeout of the job, when it is named
+_TIMEOUT_FRACTION = 0.8  # of a timeout of the job, when it is named
 
 
 class RankBreaks:
     """One per gdb."""
 
     def __init__(
-        self, holder: Holder, report: Callable[[RankPoint], Callable[[], None]], next_stop: NextStop, leaving: Leaving
+        self,
+        holder: Holder,
+        report: Callable[[RankPoint], Callable[[], None]],
+        next_stop: NextStop,
+        leaving: ReleaseAtExit,
     ) -> None:
         self._holder, self._next_stop, self._leaving = holder, next_stop, leaving
         self._points: List[RankPoint] = []
@@ -62,11 +66,11 @@ class RankBreaks:
         )
         self._hit: Optional[Arrival] = None
         self._dead_man: Optional[DeadMan] = None
-        self._mender = Mender()
+        self._mender = CodeRepair()
         self._timers: List[threading.Timer] = []
         self._alone: Optional[threading.Timer] = None
         self._waits: Dict[int, Tuple[Timeout, ...]] = {}  # timeouts of a rank, by pid
-        self._going = GoingOn(holder, self._gathering, self._say, next_stop)
+        self._going = Continuation(holder, self._gathering, self._say, next_stop)
         self._enabled: List[RankPoint] = []  # when the ranks were resumed
 
     # --- the commands ---
@@ -89,7 +93,7 @@ class RankBreaks:
 
     def _new_point(self, options: BreakOptions) -> RankPoint:
         location, condition = options.location, options.condition
-        if is_line_of_python(location) and not exists(location):
+        if is_line_of_python(location) and not function_exists(location):
             attached = any(inferior.pid for inferior in gdb.inferiors())
             raise not_for_gdb(location, options.ranks, attached)
         problem = wrong_everywhere(condition) if condition else None
@@ -111,7 +115,7 @@ class RankBreaks:
         notes = [] if points else ["No breakpoint of llm-break; llm-break LOCATION sets one."]
         if self._going.away:
             verb = "runs" if len(self._going.away) == 1 else "run"
-            notes.append(f"{named(self._going.away)} {verb} on, not attached, until llm-continue.")
+            notes.append(f"{ranks_or_pids(self._going.away)} {verb} on, not attached, until llm-continue.")
         return BreakTable(points, tuple(self._place(rank) for rank in self._holder.ranks()), tuple(notes))
 
     def delete(self, number: Optional[int]) -> BreakTable:
@@ -129,7 +133,7 @@ class RankBreaks:
             self._dead_man.end()
             self._end_timers()
             self._move_alone(False)
-            forget()
+            delete_catchpoint()
 
     def _forget_all(self) -> None:
         """gdb is about to let all ranks go."""
@@ -177,7 +181,7 @@ class RankBreaks:
         hit = self._hit if self._hit is not None and self._hit.inferior.num == rank.number else None
         held = self._gathering.here.get(rank.number or 0) if self._hit is not None and hit is None else None
         function = None
-        with compat.selected(next(one for one in gdb.inferiors() if one.num == rank.number)):
+        with compat.inferior_selected(next(one for one in gdb.inferiors() if one.num == rank.number)):
             came = self.thread_at(rank.number or 0)
             if came is not None and not (rank.current and hit is not None):
                 came.switch()
@@ -236,7 +240,9 @@ class RankBreaks:
         self._dead_man.limit = options.limit
         self._dead_man.rearm()
         self._end_timers()
-        self._timers = [later(one.seconds * _NEAR, partial(self._warn, f"soon: {one.words()}")) for one in known]
+        self._timers = [
+            later(one.seconds * _TIMEOUT_FRACTION, partial(self._warn, f"soon: {one.words()}")) for one in known
+        ]
 
     def _of_others(self, options: BreakOptions, others: Sequence[AttachedRank]) -> str:
         if not others:
@@ -247,11 +253,11 @@ class RankBreaks:
             return "the others are stopped with it"
         here = [rank.process for rank in others if rank.number in self._gathering.here]
         away = [rank.process for rank in others if rank.number not in self._gathering.here]
-        held = f"{named(here)} {'wait' if len(here) > 1 else 'waits'} at the same place" if here else ""
+        held = f"{ranks_or_pids(here)} {'wait' if len(here) > 1 else 'waits'} at the same place" if here else ""
         where = "are stopped where they are" if len(away) > 1 else "is stopped where it is"
         why = self._gathering.stranger
         until = f"in {options.wait:g} s" if why is None else f"before {why},"
-        late = f"{named(away)} did not arrive {until} and {where}" if away else ""
+        late = f"{ranks_or_pids(away)} did not arrive {until} and {where}" if away else ""
         if away and self._gathering.perhaps_past:
             late += " (if they had passed it already, the next llm-continue brings all together)"
         return "; ".join(text for text in (held, late) if text)

@@ -65,7 +65,7 @@ class RankPoint(gdb.Breakpoint):
         return stops
 
     def _judge(self, inferior: gdb.Inferior) -> bool:
-        memory.forget()  # the program has run since anything was read
+        memory.clear_cache()  # the program has run since anything was read
         self.turns.came(inferior.num)
         wanted = self._wanted(inferior)
         if self.options.action != "stop":

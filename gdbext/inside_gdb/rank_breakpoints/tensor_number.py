@@ -36,7 +36,7 @@ def tensor_number(tensor: gdb.Value, name: gdb.Value) -> Number:
     wanted = _text(name)
     if wanted not in STATISTICS:
         raise gdb.GdbError(f"$_llm_tensor_stat: no {wanted or name}; one of {', '.join(STATISTICS)}")
-    memory.forget()  # a condition is asked while the program runs
+    memory.clear_cache()  # a condition is asked while the program runs
     expression, tensors = _text(tensor), session().tensors
     try:
         if expression is not None:

@@ -11,23 +11,23 @@ import gdb
 
 from gdbext.capture.proc_texts import threads_of
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.inside_gdb.ranks.timed_stop import tap
+from gdbext.inside_gdb.ranks.timed_stop import interrupt_running
 from gdbext.model.missing import Missing
 
 _SETTLING = 1.0  # seconds
 
 
-class Fate(NamedTuple):
+class RankEnd(NamedTuple):
     """Why gdb has to let go of an inferior."""
 
     pid: int
     words: str
 
 
-class Fates:
+class RankEnds:
     """One per gdb."""
 
-    def __init__(self, noticed: Callable[[Fate], None]) -> None:
+    def __init__(self, noticed: Callable[[RankEnd], None]) -> None:
         self._noticed = noticed  # while the ranks run: it has become another program
         self._programs: Dict[int, Optional[str]] = {}  # by pid, as it was when first seen
         self._watching = False
@@ -52,41 +52,41 @@ class Fates:
         while time.monotonic() < end and not self.of_all():
             time.sleep(0.01)  # nobody tells of it: gdb does not know yet
 
-    def of_all(self) -> List[Fate]:
+    def of_all(self) -> List[RankEnd]:
         """Of the processes that are remembered."""
         return self.of(list(self._programs))
 
-    def of(self, pids: Sequence[int], ended: str = "was killed while it was held") -> List[Fate]:
+    def of(self, pids: Sequence[int], ended: str = "was killed while it was held") -> List[RankEnd]:
         """Who has no future here, and why; `ended` is what to say of those that are gone."""
-        found = [self._fate(pid, ended) for pid in pids]
-        return [fate for fate in found if fate is not None]
+        found = [self._end_of(pid, ended) for pid in pids]
+        return [ending for ending in found if ending is not None]
 
-    def _fate(self, pid: int, ended: str) -> Optional[Fate]:
+    def _end_of(self, pid: int, ended: str) -> Optional[RankEnd]:
         status = ProcFS().status(pid)
         if isinstance(status, Missing) or status.get("State", "Z")[0] in "ZX":
-            return Fate(pid, ended)
+            return RankEnd(pid, ended)
         before, now = self._programs.get(pid), _program(pid)
         if before is not None and now is not None and before != now:
-            return Fate(pid, f"has become another program, {now}")
+            return RankEnd(pid, f"has become another program, {now}")
         return None
 
     def _loaded(self, event: gdb.NewObjFileEvent) -> None:
         """gdb has read a program or a library; its breakpoints are not what they were when it was an exec."""
         if not self._watching:
             return
-        for fate in self.of_all():
-            if _program(fate.pid) is not None:
+        for ending in self.of_all():
+            if _program(ending.pid) is not None:
                 self._watching = False
-                self._noticed(fate)
-                tap([fate.pid])
+                self._noticed(ending)
+                interrupt_running([ending.pid])
 
 
-def whole(inferior: gdb.Inferior) -> bool:
+def has_all_threads(inferior: gdb.Inferior) -> bool:
     """Whether what gdb knows of its threads is true: an exec ends all but one, before gdb has noticed, SIGKILL all."""
-    there = set(threads_of(inferior.pid))
-    if not there:  # of another machine: gdb knows better
+    tids = set(threads_of(inferior.pid))
+    if not tids:  # of another machine: gdb knows better
         return True
-    return not has_ended(inferior.pid) and there.issuperset(thread.ptid[1] for thread in inferior.threads())
+    return not has_ended(inferior.pid) and tids.issuperset(thread.ptid[1] for thread in inferior.threads())
 
 
 def has_ended(pid: int) -> bool:

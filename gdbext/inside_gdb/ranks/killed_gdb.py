@@ -16,7 +16,7 @@ Places = Dict[Tuple[int, int], Optional[int]]
 """By pid and address: the byte of the program."""
 
 
-class Mender:
+class CodeRepair:
     """A process that lives as long as gdb and then mends the ranks' code: capture/stop/breakpoint_guard.py."""
 
     def __init__(self) -> None:

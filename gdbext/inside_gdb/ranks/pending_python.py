@@ -20,7 +20,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.functions import address_of
 from gdbext.inside_gdb.calls.target_calls import Caller
-from gdbext.inside_gdb.ranks.session import WHILE_ATTACHING
+from gdbext.inside_gdb.ranks.session import ATTACH_SETTINGS
 from gdbext.inside_gdb.stacks import read_copies
 from gdbext.model.missing import Missing
 
@@ -35,21 +35,21 @@ def main(request_file: str) -> None:
     result: Dict[str, Any] = {"schema": read_copies.SCHEMA, "complete": True, "ranks": []}
     wanted = request["ranks"]
     gdb.execute("set llm allow-calls on", to_string=True)
-    with compat.settings(WHILE_ATTACHING), symbols.preloaded([rank["pid"] for rank in wanted]):
+    with compat.settings(ATTACH_SETTINGS), symbols.preloaded([rank["pid"] for rank in wanted]):
         for rank in wanted:
             try:
-                problem = symbols.trap_of(rank["pid"]) or _hand(rank)
+                problem = symbols.trap_of(rank["pid"]) or _inject_code(rank)
             except (gdb.error, RuntimeError, OSError, ValueError) as error:
                 problem = symbols.first_line(error)
             result["ranks"].append({"pid": rank["pid"], "problem": problem})
     read_copies.write(request["result"], result)
 
 
-def _hand(rank: Dict[str, Any]) -> Optional[str]:
+def _inject_code(rank: Dict[str, Any]) -> Optional[str]:
     """One rank: stopped, two calls, let go. Why it did not work, if so. A thread that allocates memory or the like at
     that moment may not be disturbed: the rank runs on a little, and is stopped again."""
     inferior = compat.add_inferior()
-    compat.switch(inferior)
+    compat.switch_inferior(inferior)
     until = time.monotonic() + _TRYING
     while True:
         try:

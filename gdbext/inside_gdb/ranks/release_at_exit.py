@@ -16,7 +16,7 @@ import gdb
 
 from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.timer import start
-from gdbext.inside_gdb.ranks.timed_stop import NextStop, forget, running
+from gdbext.inside_gdb.ranks.timed_stop import NextStop, delete_catchpoint, running_pids
 from gdbext.model.attached_ranks import AttachedRank, RankTable
 from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
@@ -32,7 +32,7 @@ class Holder(Protocol):
     def say(self, text: str) -> None: ...
 
 
-class Leaving:
+class ReleaseAtExit:
     """One per gdb."""
 
     def __init__(self, holder: Holder, next_stop: NextStop) -> None:
@@ -49,7 +49,7 @@ class Leaving:
 
     def leave(self, why: str, then_quit: bool = False) -> None:
         """Release every rank, then report it. What runs is stopped for that: gdb detaches only from what stands."""
-        pids = running()
+        pids = running_pids()
         if pids:
             self._next_stop.do(pids, partial(self._left, why, then_quit))
         else:
@@ -66,7 +66,7 @@ class Leaving:
                 problems += [row.problem for row in self._holder.detach_all().ranks if row.problem]
         except (GdbextError, gdb.error) as error:
             problems.append(str(error))
-        forget()
+        delete_catchpoint()
         if problems:
             self.say(f"{why}, but not every rank could be released: {'; '.join(problems)}")
         else:

@@ -15,11 +15,11 @@ from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
 from gdbext.discovery.preflight_checks import permission_remedies
-from gdbext.discovery.preflight_checks.attach_permission import check, elsewhere
+from gdbext.discovery.preflight_checks.attach_permission import check, in_other_namespace
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, symbols
-from gdbext.inside_gdb.base.about import about
-from gdbext.inside_gdb.base.alarm import nudged
+from gdbext.inside_gdb.base.about import about_points
+from gdbext.inside_gdb.base.alarm import repeated_sigchld
 from gdbext.inside_gdb.failed_checks.check_watch import CheckWatch
 from gdbext.inside_gdb.failed_checks.report import report_of
 from gdbext.inside_gdb.python.printed_frames import PythonFrames
@@ -27,7 +27,7 @@ from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER
 from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
-from gdbext.inside_gdb.ranks.release_at_exit import Leaving
+from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.inside_gdb.ranks.release_guard import Guard
 from gdbext.inside_gdb.ranks.timed_stop import NextStop
 from gdbext.inside_gdb.stacks import held_ranks, other_ranks
@@ -44,13 +44,13 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.page import AskedBefore
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
 from gdbext.snapshot_builder.core_job import Cores, OpenCore
 
-WHILE_ATTACHING = {
-    **compat.QUIETLY,
+ATTACH_SETTINGS = {
+    **compat.NO_NOTIFICATIONS,
     "confirm": "off",
     "pagination": "off",
     "print inferior-events": "off",
@@ -79,7 +79,7 @@ class GdbSession:
         self.python = PythonFrames()
         self.streams = StreamAccess(self.say, self.rank_of)
         next_stop = NextStop()
-        leaving = Leaving(self, next_stop)
+        leaving = ReleaseAtExit(self, next_stop)
         self.checks = CheckWatch(self.ranks, self.tensors, self.say, leaving)
         self.breaks = RankBreaks(self, self._report_place, next_stop, leaving)
         self._held.listen()
@@ -89,7 +89,7 @@ class GdbSession:
         gdb.flush(gdb.STDERR)
 
     def confirm(self, question: str) -> bool:
-        return not self.from_terminal or compat.confirmed(question)
+        return not self.from_terminal or compat.confirm(question)
 
     # --- what is there ---
 
@@ -101,7 +101,7 @@ class GdbSession:
         return self._held.rank_of(inferior)
 
     def about(self) -> Iterable[Point]:
-        return about()
+        return about_points()
 
     def note(self, command: str, lines: Sequence[str]) -> None:
         """Keep what a command answered, for a page that is asked for later."""
@@ -123,7 +123,7 @@ class GdbSession:
         self._held.attaching = True
         try:
             self._guard.hold([process.pid for process in free])
-            with compat.settings(WHILE_ATTACHING):
+            with compat.settings(ATTACH_SETTINGS):
                 self._attach_free(free, before, problems, begun)
         finally:
             self._held.attaching = False
@@ -132,7 +132,7 @@ class GdbSession:
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
-        self._tell_nameless(begun)
+        self._warn_nameless(begun)
         return self._attached_table(wanted, problems)
 
     def _attach_free(
@@ -159,7 +159,7 @@ class GdbSession:
                 for process in sorted(free, key=rank_key):
                     problems[process.pid] = self._attach_one(process, before[process.pid], begun, empty.pop(0))
         except BaseException as error:
-            compat.switch(started)
+            compat.switch_inferior(started)
             for inferior, added in empty:
                 self._tidy(inferior, added)
             count = sum(inferior.pid != 0 for inferior in begun)
@@ -169,25 +169,25 @@ class GdbSession:
                 self.say(f"interrupted: nothing is attached ({counted(count, 'process', 'processes')} released)")
             raise
 
-    def _tell_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
+    def _warn_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
         """gdb warns of files that it may not open, but not while it is quiet."""
         nameless = [one.pid for one in begun if one.pid and not compat.has_program(one.progspace)]
-        pids = [pid for pid in nameless if elsewhere(ProcFS(), pid) and not _removed(pid)]
+        pids = [pid for pid in nameless if in_other_namespace(ProcFS(), pid) and not _removed(pid)]
         if pids:
             way = permission_remedies.for_entering(ProcFS())
             text = "gdb may not open the files of another container, so frames have no names"
-            self.say(f"{text} (PID {folded(pids)}): {way}; `gdbext diagnose` reads them anyway")
-        self._tell_removed([one.pid for one in begun if one.pid])
+            self.say(f"{text} (PID {ranges_text(pids)}): {way}; `gdbext diagnose` reads them anyway")
+        self._warn_removed([one.pid for one in begun if one.pid])
 
-    def _tell_removed(self, pids: Sequence[int]) -> None:
+    def _warn_removed(self, pids: Sequence[int]) -> None:
         """gdb looks for files by their names only."""
         found = {pid: _removed_files(pid) for pid in pids}
         names = list(dict.fromkeys(os.path.basename(path) for paths in found.values() for path in paths))
         if names:
             text = "gdb cannot read files that were removed or replaced after loading, so their frames have no names: "
             text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-            whose = folded(pid for pid, paths in found.items() if paths)
-            self.say(f"{text} (PID {whose}); `gdbext diagnose`, run by root of the host, reads them anyway")
+            owners = ranges_text(pid for pid, paths in found.items() if paths)
+            self.say(f"{text} (PID {owners}); `gdbext diagnose`, run by root of the host, reads them anyway")
 
     def _attach_one(
         self,
@@ -199,7 +199,7 @@ class GdbSession:
         """Attach into an empty inferior, or a new one; returns why it did not work."""
         inferior, added = empty or self._empty_inferior()
         begun.append(inferior)
-        compat.switch(inferior)
+        compat.switch_inferior(inferior)
         now = kernel_threads.look(process.pid)
         start = time.monotonic()
         self._held.by_number[inferior.num] = held = Held(
@@ -209,11 +209,11 @@ class GdbSession:
             added=added,
             attach_ms=None,
             times=now,
-            cpu=kernel_threads.between(before, now),
+            cpu=kernel_threads.processor_use_between(before, now),
             stood=_is_stopped(process.pid),
         )
         try:
-            with nudged():
+            with repeated_sigchld():
                 compat.run(f"attach {process.pid}")
         except gdb.error as error:
             self._release([inferior])
@@ -230,7 +230,7 @@ class GdbSession:
         if current.pid == 0 and not compat.has_program(gdb.current_progspace()) and not gdb.objfiles():
             return current, False
         added = compat.add_inferior()
-        compat.switch(added)
+        compat.switch_inferior(added)
         return added, True
 
     def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
@@ -266,7 +266,7 @@ class GdbSession:
     def open_cores(self, cores: Cores) -> RankTable:
         """Each core into an inferior of its own; what cannot be opened has its problem, the others go on."""
         rows: List[AttachedRank] = []
-        with compat.settings(WHILE_ATTACHING):
+        with compat.settings(ATTACH_SETTINGS):
             for one in sorted(cores.opened, key=lambda one: rank_key(one.process)):
                 rows.append(self._open_one(one))
         good = [row.number for row in sorted(rows, key=in_rank_order) if row.number is not None]
@@ -300,14 +300,14 @@ class GdbSession:
         if not held:
             raise GdbextError("no process is attached")
         by_number = {inferior.num: inferior for inferior in gdb.inferiors()}
-        stood = {number for number, one in self._held.by_number.items() if one.stood}
-        with compat.settings(WHILE_ATTACHING):
+        stopped_before = {number for number, one in self._held.by_number.items() if one.stood}
+        with compat.settings(ATTACH_SETTINGS):
             problems = self._release([by_number[rank.number] for rank in held if rank.number is not None])
         if self._together_before is not None:
             gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
             self._together_before = None
         self._guard.keep_attached()
-        rows = tuple(_released(rank, problems.get(rank.number or 0), rank.number in stood) for rank in held)
+        rows = tuple(_released(rank, problems.get(rank.number or 0), rank.number in stopped_before) for rank in held)
         return RankTable(rows, notes=_after_release(rows))
 
     def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
@@ -316,7 +316,7 @@ class GdbSession:
         processes = {
             one.num: self._held.by_number[one.num].process for one in inferiors if one.num in self._held.by_number
         }
-        with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+        with compat.settings(ATTACH_SETTINGS), compat.kept_selection():
             problems = self._release(inferiors)
         return [process for number, process in processes.items() if number not in problems]
 
@@ -327,7 +327,7 @@ class GdbSession:
         self._held.attaching = True
         self._guard.hold([process.pid for process in processes])
         try:
-            with compat.settings(WHILE_ATTACHING), compat.kept_selection():
+            with compat.settings(ATTACH_SETTINGS), compat.kept_selection():
                 for process in processes:
                     problem = _obstacle(process.pid) or self._attach_one(process, {}, begun)
                     if problem is not None:
@@ -358,7 +358,7 @@ class GdbSession:
         for inferior in inferiors:
             try:
                 if inferior.pid:
-                    with nudged():
+                    with repeated_sigchld():
                         gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
             except gdb.error as error:
                 problems[inferior.num] = symbols.first_line(error)
@@ -382,7 +382,7 @@ class GdbSession:
         if added:
             compat.remove_inferior(inferior)
             return
-        with compat.selected(inferior):  # it was empty before us
+        with compat.inferior_selected(inferior):  # it was empty before us
             gdb.execute("file", to_string=True)
 
     # --- using ---
@@ -392,7 +392,7 @@ class GdbSession:
         if thread is not None and gdb.selected_inferior().num != number:
             thread.switch()  # where it stands is what the user wants to see, and to step
         else:
-            compat.switch(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
+            compat.switch_inferior(next(inferior for inferior in gdb.inferiors() if inferior.num == number))
 
     def apply(self, numbers: Sequence[int], command: str) -> RankOutputs:
         outputs = []
@@ -465,8 +465,8 @@ def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
     return ("All of them run on.",) if alive and not still else ()
 
 
-def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> AttachedRank:
-    """How /proc shows the process after the release. `stood`: it was stopped before gdb came."""
+def _released(rank: AttachedRank, problem: Optional[str], stopped_before: bool) -> AttachedRank:
+    """How /proc shows the process after the release. `stopped_before`: it was stopped before gdb came."""
     if rank.state == RankState.CORE:
         return replace(rank, number=None, current=False, state=RankState.CLOSED, problem=problem)
     proc = ProcFS()
@@ -476,7 +476,7 @@ def _released(rank: AttachedRank, problem: Optional[str], stood: bool) -> Attach
     tracer = status.get("TracerPid", "0")
     if tracer != "0":
         problem = problem or f"process {tracer} still traces it"
-    if stood:
+    if stopped_before:
         status = _stops_again(proc, rank.process.pid, status)
     state = RankState.STILL_STOPPED if status.get("State", "")[:1] == "T" else RankState.RELEASED
     return replace(rank, number=None, current=False, state=state, problem=problem)

@@ -20,15 +20,15 @@ import gdb
 from gdbext.inside_gdb.base.timer import start
 
 SIGNAL = "SIGURG"
-_MINE = "$_siginfo.si_code == -1 && $_siginfo._sifields._rt.si_sigval.sival_int == {mark}"  # -1: SI_QUEUE
-_SILENT = "nostop noprint"  # what gdb does with the signal, unless it was told otherwise
-_AGAIN = 0.5  # seconds; the kernel drops a signal where another of its kind waits
+_OUR_SIGNAL = "$_siginfo.si_code == -1 && $_siginfo._sifields._rt.si_sigval.sival_int == {mark}"  # -1: SI_QUEUE
+_QUIET_HANDLING = "nostop noprint"  # what gdb does with the signal, unless it was told otherwise
+_REPEAT_SECONDS = 0.5  # seconds; the kernel drops a signal where another of its kind waits
 _SLEEPS = 100
-_LONGEST = 4.0  # times the seconds
+_LONGEST_FACTOR = 4.0  # times the seconds
 _LIBC = ctypes.CDLL(None)
 
 
-class _Ear:
+class _SignalCatchpoint:
     """The catchpoint: one per gdb, on while the ranks run by us."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class _Ear:
                 self._number = None
         gdb.execute(f"catch signal {SIGNAL}", to_string=True)
         self._number = number = int(gdb.parse_and_eval("$bpnum"))
-        gdb.execute(f"condition {number} {_MINE.format(mark=os.getpid())}", to_string=True)
+        gdb.execute(f"condition {number} {_OUR_SIGNAL.format(mark=os.getpid())}", to_string=True)
         gdb.execute(f"commands {number}\nsilent\nend", to_string=True)
 
     def off(self, command: str = "disable") -> None:
@@ -57,19 +57,19 @@ class _Ear:
         self._number = None
 
 
-_ear = _Ear()
+_catchpoint = _SignalCatchpoint()
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def catching_signal() -> Iterator[None]:
     """gdb stops at the signal inside; what it does with it otherwise comes back."""
     before = _handling()
-    if before.startswith(_SILENT):
-        _ear.on()
+    if before.startswith(_QUIET_HANDLING):
+        _catchpoint.on()
         try:
             yield
         finally:
-            _ear.off()
+            _catchpoint.off()
         return
     gdb.execute(f"handle {SIGNAL} stop", to_string=True)  # the user wants to see all of them: ours, too
     try:
@@ -78,17 +78,17 @@ def heard() -> Iterator[None]:
         gdb.execute(f"handle {SIGNAL} {before}", to_string=True)
 
 
-def listen() -> None:
-    """As `heard`, until `forget`."""
-    if _handling().startswith(_SILENT):
-        _ear.on()
+def catch_signal() -> None:
+    """As `catching_signal`, until `delete_catchpoint`."""
+    if _handling().startswith(_QUIET_HANDLING):
+        _catchpoint.on()
     else:
         gdb.execute(f"handle {SIGNAL} stop", to_string=True)
 
 
-def forget() -> None:
+def delete_catchpoint() -> None:
     """No catchpoint of ours is left."""
-    _ear.forget()
+    _catchpoint.forget()
 
 
 def _handling() -> str:
@@ -97,12 +97,12 @@ def _handling() -> str:
     return " ".join(name if word == "Yes" else f"no{name}" for name, word in zip(("stop", "print", "pass"), words))
 
 
-def tap(pids: Sequence[int]) -> bool:
+def interrupt_running(pids: Sequence[int]) -> bool:
     """Stop what runs; returns whether there was a process to tap."""
     return any(_LIBC.sigqueue(pid, signal.SIGURG, ctypes.c_void_p(os.getpid())) == 0 for pid in pids)
 
 
-def running() -> List[int]:
+def running_pids() -> List[int]:
     """The pids that gdb has resumed."""
     return [one.pid for one in gdb.inferiors() if one.pid and any(thread.is_running() for thread in one.threads())]
 
@@ -117,8 +117,8 @@ class NextStop:
 
     def do(self, pids: Sequence[int], body: Callable[[], None]) -> None:
         self._then = body
-        listen()
-        tap(pids)
+        catch_signal()
+        interrupt_running(pids)
 
     def took(self, event: Optional[gdb.StopEvent]) -> bool:
         """Whether this is the stop at which something was to be done."""
@@ -131,7 +131,7 @@ class NextStop:
             gdb.post_event(then)
 
 
-class _Taps(threading.Timer):
+class _Interrupts(threading.Timer):
     """After some seconds, and again until it is heard: one rank after the other, for one may hear nothing (exec).
 
     The seconds are counted in small sleeps: a machine that is short of processors delays these as it delays the ranks.
@@ -146,27 +146,27 @@ class _Taps(threading.Timer):
         for _ in range(_SLEEPS):
             if self.finished.wait(self.interval / _SLEEPS):
                 return
-            if time.monotonic() - begun > self.interval * _LONGEST:
+            if time.monotonic() - begun > self.interval * _LONGEST_FACTOR:
                 break
         while not self.finished.is_set():
-            tap(self._pids)
+            interrupt_running(self._pids)
             self._pids.append(self._pids.pop(0))
-            self.finished.wait(_AGAIN)
+            self.finished.wait(_REPEAT_SECONDS)
 
 
-def tap_later(seconds: float, pids: Sequence[int]) -> threading.Timer:
+def interrupt_later(seconds: float, pids: Sequence[int]) -> threading.Timer:
     """Tap after some seconds, until it is cancelled; from a thread, so that gdb need not come round to it."""
-    timer = _Taps(seconds, pids)
+    timer = _Interrupts(seconds, pids)
     start(timer)
     return timer
 
 
-def is_tap(event: Optional[gdb.StopEvent]) -> bool:
+def is_interrupt_stop(event: Optional[gdb.StopEvent]) -> bool:
     """At the stop: whether it was ours, which the rank then does not get."""
     if not isinstance(event, gdb.SignalEvent) or event.stop_signal != SIGNAL:
         return False
     try:
-        ours = bool(gdb.parse_and_eval(_MINE.format(mark=os.getpid())))
+        ours = bool(gdb.parse_and_eval(_OUR_SIGNAL.format(mark=os.getpid())))
         if ours:
             gdb.execute("queue-signal 0", to_string=True)
     except gdb.error:  # the thread has ended meanwhile

@@ -28,7 +28,7 @@ from gdbext.inside_gdb.release_builds.release_objects import (
 )
 from gdbext.inside_gdb.release_builds.stack_in_use import StackInUse, bounds_of
 from gdbext.inside_gdb.stacks.stack_walk import modules_of
-from gdbext.inside_gdb.tensors.target_object import StructNode, Unreadable, unpacked
+from gdbext.inside_gdb.tensors.target_object import StructNode, Unreadable, unpack_integers
 from gdbext.knowledge.row_kinds import ReleaseRow
 from gdbext.model.errors import NothingFound
 from gdbext.model.missing import Missing
@@ -139,7 +139,7 @@ class FrameTensors:
         size = structs_of(candidate.kind.row)[candidate.kind.type].size
         if self._stack_in_use.uses(candidate.address, size):
             return True
-        self._untold += not self._stack_in_use.is_told(candidate.address)
+        self._untold += not self._stack_in_use.has_clean_up(candidate.address)
         return False
 
     def _checked(self, candidate: Candidate) -> Optional[Seen]:
@@ -218,20 +218,20 @@ class FrameTensors:
         return None if data is None else Region("$sp", start, data, "on the stack")
 
     def _words(self, region: Region) -> Iterator[Tuple[str, int]]:
-        for number, value in enumerate(unpacked(region.data[: len(region.data) & -_WORD], _WORD, False)):
+        for number, value in enumerate(unpack_integers(region.data[: len(region.data) & -_WORD], _WORD, False)):
             if value > 0xFFFF and value % _WORD == 0 and value < 1 << 48:
                 yield f"*(long*)({region.name}+{number * _WORD:#x})", value
 
     def _at(self, name: str, address: int, what: str) -> Iterator[Candidate]:
         data = self._bytes_of.read(address, _SMALLEST) if address not in self._objects else None
         if data is not None:
-            words = unpacked(data, _WORD, False)
+            words = unpack_integers(data, _WORD, False)
             for kind in self._kinds:
                 if looks_like(kind, words, 0):
                     yield Candidate(name, address, kind, what)
 
     def _inside(self, region: Region) -> Iterator[Candidate]:
-        words = unpacked(region.data[: len(region.data) & -_WORD], _WORD, False)
+        words = unpack_integers(region.data[: len(region.data) & -_WORD], _WORD, False)
         for number in range(len(words)):
             for kind in self._kinds:
                 if looks_like(kind, words, number):

@@ -51,7 +51,7 @@ def object_at(
         node = StructNode(address, struct, structs_of(row), read)
         try:
             described = describe(node, name, f" by the offsets of {row.id}")
-            reason = doubt(node, described)
+            reason = object_problem(node, described)
         except (Unreadable, GdbextError) as error:
             reason = str(error)
         if reason is None:
@@ -89,7 +89,7 @@ def short_name(row: ReleaseRow, struct: StructRow) -> str:
     return next((name for name, same in row.same.items() if same == struct.id and not name.endswith("_")), struct.id)
 
 
-def doubt(node: StructNode, described: Described) -> Optional[str]:
+def object_problem(node: StructNode, described: Described) -> Optional[str]:
     """Why there is no such object, by what the table gives; None where it makes sense."""
     reason = _doubt_of_container(node)
     if reason is not None:

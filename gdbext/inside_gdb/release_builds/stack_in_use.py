@@ -24,7 +24,7 @@ from gdbext.inside_gdb.stacks.unwind_tables import unwind_entry
 _MOST_FRAMES = 64  # of callers, in whose frames an object may lie
 _MOST_TABLE = 1 << 16  # bytes of a function's exception data
 _PREVIOUS = re.compile(r"Previous frame's sp is 0x([0-9a-f]+)")
-_STRETCH = 64  # instructions at a time
+_INSTRUCTIONS_AT_ONCE = 64  # instructions at a time
 
 
 class StackInUse:
@@ -48,7 +48,7 @@ class StackInUse:
                 return any(address <= one < address + size for one in referred or ())
         return False
 
-    def is_told(self, address: int) -> bool:
+    def has_clean_up(self, address: int) -> bool:
         """Whether there is clean-up code for the present call of the frame that an address lies in."""
         for number, (frame, start, end) in enumerate(self._frames):
             if start <= address < end:
@@ -78,7 +78,7 @@ class StackInUse:
 
         def fetch(address: int) -> Iterator[Instruction]:
             while True:
-                rows: List[Dict[str, object]] = architecture.disassemble(address, count=_STRETCH)
+                rows: List[Dict[str, object]] = architecture.disassemble(address, count=_INSTRUCTIONS_AT_ONCE)
                 for row in rows:
                     yield Instruction(int(str(row["addr"])), str(row["asm"]))
                 last = rows[-1]

@@ -19,7 +19,7 @@ def backtraces(
     inferior: gdb.Inferior, rank: AttachedRank, core: Optional[OpenCore], every: bool
 ) -> Tuple[Backtrace, ...]:
     """The selected thread of the inferior (its first, when another inferior is selected), or every one."""
-    with compat.selected(inferior):
+    with compat.inferior_selected(inferior):
         chosen = gdb.selected_thread()
     threads = sorted(inferior.threads(), key=lambda thread: thread.num)
     if not every:
@@ -36,11 +36,11 @@ def _numbered(look: ThreadLook, rank: AttachedRank) -> Backtrace:
     # The native frames of the whole stack are the very objects of the native one.
     numbers = {id(frame): number for number, frame in enumerate(look.native.frames)}
     process = rank.process
-    told = tuple(problem for problem in look.problems if problem not in look.stack.problems)
+    problems = tuple(problem for problem in look.problems if problem not in look.stack.problems)
     return Backtrace(
         pid=process.pid,
         rank=process.rank,
         thread=look.stack,
         numbers=tuple(numbers.get(id(frame)) for frame in look.stack.frames),
-        problems=told,
+        problems=problems,
     )

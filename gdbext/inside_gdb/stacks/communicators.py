@@ -27,7 +27,7 @@ def find(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: bool, s
     memory = map_of(inferior)
     if memory is None:
         return None
-    with compat.selected(inferior):
+    with compat.inferior_selected(inferior):
         target = TargetMemory(inferior)
 
         def read_many(ranges: Sequence[Range]) -> List[Optional[bytes]]:

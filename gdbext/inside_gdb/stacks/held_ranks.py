@@ -15,7 +15,7 @@ from gdbext import __version__
 from gdbext.analysis.stacks.interleave import interleave
 from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.nccl.pointer_search import searched
+from gdbext.capture.nccl.pointer_search import search_result
 from gdbext.capture.python import python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import interpreter_of
@@ -124,7 +124,7 @@ class _HeldReading(ProcessReading):
         return opened_cores.with_crash(whole, self._subject.core)
 
     def communicators(self, stacks: Stacks) -> Searched:
-        return searched(communicators.find(self._subject.inferior, stacks, self._is_core, self._scan))
+        return search_result(communicators.find(self._subject.inferior, stacks, self._is_core, self._scan))
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
         return lock_waits(self._subject.inferior, stacks, self._is_core)

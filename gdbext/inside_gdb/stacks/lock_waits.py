@@ -26,7 +26,7 @@ def lock_waits(inferior: gdb.Inferior, stacks: Sequence[ThreadStack], is_core: b
     walked = {stack.lwp for stack in stacks if stack.frames}
     calls: Dict[int, Tuple[int, ...]] = {}
     pointers: Dict[int, int] = {}
-    with compat.selected(inferior):
+    with compat.inferior_selected(inferior):
         memory = TargetMemory(inferior)
         threads = inferior.threads()
         for thread in threads:

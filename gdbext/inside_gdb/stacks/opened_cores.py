@@ -14,7 +14,7 @@ from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
-from gdbext.snapshot_builder.core_job import OpenCore, crash, marked, python_of, without_files
+from gdbext.snapshot_builder.core_job import OpenCore, crash, mark_crashed_thread, python_of, without_files
 
 _WHILE_LOADING = {"auto-solib-add": "off"}  # gdb would take what lies under a path, whatever build it is
 
@@ -51,7 +51,7 @@ def told_to_dump(one: OpenCore) -> Tuple[str, ...]:
 
 def with_crash(stacks: Sequence[ThreadStack], one: OpenCore) -> Tuple[ThreadStack, ...]:
     """The stacks, with what killed the process at the thread that it happened to."""
-    return marked(stacks, *crash(one.core.notes))
+    return mark_crashed_thread(stacks, *crash(one.core.notes))
 
 
 def python(one: OpenCore, stacks: Sequence[ThreadStack], problems: List[str]) -> Optional[PythonStacks]:

@@ -121,7 +121,7 @@ def _read_all(request: Dict[str, Any], add: Callable[..., None]) -> None:
         add(at=rank["index"])
         known = len(table.rows)
         inferior = compat.add_inferior()
-        compat.switch(inferior)
+        compat.switch_inferior(inferior)
         entry: Dict[str, Any] = {"index": rank["index"], "threads": [], "problems": []}
         try:
             entry["problems"] += _load(rank)
@@ -171,7 +171,7 @@ def _walk(rank: Dict[str, Any], inferior: gdb.Inferior, budget: Budget, captures
 def _drop(inferior: Optional[gdb.Inferior]) -> None:
     if inferior is None:
         return
-    with compat.selected(inferior):
+    with compat.inferior_selected(inferior):
         gdb.execute("core-file", to_string=True)
     compat.remove_inferior(inferior)
 

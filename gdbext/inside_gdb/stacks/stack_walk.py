@@ -98,7 +98,7 @@ class Walker:
 
     def walk(self, inferior: gdb.Inferior) -> Walk:
         """All threads of the inferior. The selection comes back; a Ctrl-C is passed on."""
-        with compat.selected(inferior):
+        with compat.inferior_selected(inferior):
             threads = sorted(inferior.threads(), key=lambda thread: thread.num)
             stacks: Dict[int, ThreadStack] = {}
             skipped: Dict[str, int] = {}
@@ -137,8 +137,8 @@ class Walker:
         return bool(WAITING.match(module.rsplit("/", 1)[-1]))
 
     def _unwalked(self, thread: gdb.InferiorThread, reason: str) -> ThreadStack:
-        told, lwp = _NOT_WALKED + reason, thread.ptid[1] or None
-        return ThreadStack(id=self._identify(thread), frames=(), lwp=lwp, truncated=told, end=StackEnd.NOT_WALKED)
+        problem, lwp = _NOT_WALKED + reason, thread.ptid[1] or None
+        return ThreadStack(id=self._identify(thread), frames=(), lwp=lwp, truncated=problem, end=StackEnd.NOT_WALKED)
 
     def _stack(self, thread: gdb.InferiorThread) -> ThreadStack:
         frames: List[Frame] = []

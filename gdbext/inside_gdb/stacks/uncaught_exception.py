@@ -32,7 +32,7 @@ class InFlight(NamedTuple):
     message: str
 
 
-def uncaught() -> Optional[InFlight]:
+def uncaught_exception() -> Optional[InFlight]:
     """The exception that ended the selected thread; None where it did not end so."""
     if not _is_dying():
         return None

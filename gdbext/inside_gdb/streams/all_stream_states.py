@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import Callable, Optional, Sequence, Tuple
 
-from gdbext.analysis.streams.stream_table import doubtful
+from gdbext.analysis.streams.stream_table import is_doubtful
 from gdbext.inside_gdb.calls.target_calls import Caller
-from gdbext.inside_gdb.streams.stream_state import StreamCalls, asking
+from gdbext.inside_gdb.streams.stream_state import StreamCalls, stream_calls
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.stream import MAYBE_NO_STREAM, Asked, KnownStream, RankStreams
 
@@ -18,7 +18,7 @@ _ASKING_SECONDS = 20.0
 
 def with_states(known: RankStreams, caller: Caller) -> RankStreams:
     """The same, with what the driver of the selected inferior says of each."""
-    with asking(caller) as calls:
+    with stream_calls(caller) as calls:
         if isinstance(calls, Missing):
             return replace(
                 known,
@@ -29,13 +29,13 @@ def with_states(known: RankStreams, caller: Caller) -> RankStreams:
             )
         ask = _Asker(calls)
         streams = _in_order(known.streams, ask.stream)
-        events = _in_order(known.events, lambda one: ask.event(one, sorted(known.streams, key=doubtful)))
+        events = _in_order(known.events, lambda one: ask.event(one, sorted(known.streams, key=is_doubtful)))
     return replace(known, streams=streams, events=events)
 
 
 def _in_order(known: Sequence[KnownStream], ask: Callable[[KnownStream], Maybe[Asked]]) -> Tuple[KnownStream, ...]:
     """Doubtful ones last: when a call about one of them fails, no other is made."""
-    answers = {id(one): ask(one) for one in sorted(known, key=doubtful)}
+    answers = {id(one): ask(one) for one in sorted(known, key=is_doubtful)}
     return tuple(replace(one, asked=answers[id(one)]) for one in known)
 
 

@@ -8,16 +8,16 @@ from typing import Callable, Optional, Sequence
 import gdb
 
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle
-from gdbext.analysis.streams.stream_table import doubtful, with_kernels
+from gdbext.analysis.streams.stream_table import is_doubtful, with_kernels
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.base.memory import TargetMemory
 from gdbext.inside_gdb.calls.target_calls import Caller
 from gdbext.inside_gdb.streams.all_stream_states import with_states
 from gdbext.inside_gdb.streams.stream_list import without_calls
 from gdbext.inside_gdb.streams.stream_objects import Found, found_in, in_holder
-from gdbext.inside_gdb.streams.stream_pools import resolved
-from gdbext.inside_gdb.streams.stream_state import asking, selected_thread
-from gdbext.inside_gdb.tensors.member_paths import peel
+from gdbext.inside_gdb.streams.stream_pools import with_pool_handle
+from gdbext.inside_gdb.streams.stream_state import selected_thread, stream_calls
+from gdbext.inside_gdb.tensors.member_paths import unwrap_layer
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, one_line
 from gdbext.knowledge.runtimes.cuda_streams import HOLDERS
@@ -52,7 +52,7 @@ class StreamAccess:
             raise GdbextError(f"{expression}: {problem}", _HINT) from None
         except (gdb.error, RuntimeError) as problem:
             raise GdbextError(f"{expression}: {one_line(problem)}") from None
-        decoded = resolved(found.decoded, found.device)
+        decoded = with_pool_handle(found.decoded, found.device)
         info = StreamInfo(
             *(expression, found.type_name, decoded.kind, decoded.handle, found.device),
             *(decoded.pool_index, decoded.priority),
@@ -66,8 +66,8 @@ class StreamAccess:
         if info.kind == "unverified":
             return replace(info, state=MAYBE_NO_STREAM)
         asked: Maybe[Asked]
-        known = sorted(without_calls(gdb.selected_inferior(), None).streams, key=doubtful) if event else []
-        with asking(self._caller()) as calls:
+        known = sorted(without_calls(gdb.selected_inferior(), None).streams, key=is_doubtful) if event else []
+        with stream_calls(self._caller()) as calls:
             if isinstance(calls, Missing):
                 asked = calls
             elif event:
@@ -90,7 +90,7 @@ class StreamAccess:
         known = without_calls(inferior, rank.process.rank)
         if rank.state == RankState.RUNNING or not memory.calls_allowed() or not (known.streams or known.events):
             return known
-        with compat.selected(inferior):
+        with compat.inferior_selected(inferior):
             return with_states(known, self._caller())
 
     def _caller(self) -> Caller:
@@ -117,7 +117,7 @@ def _held(node: Node) -> Found:
         found = found_in(node) or in_holder(node, HOLDERS)
         if found is not None:
             return found
-        inner = peel(node)
+        inner = unwrap_layer(node)
         if inner is None:
             break
         node = inner

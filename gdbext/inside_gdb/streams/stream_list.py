@@ -18,7 +18,7 @@ from gdbext.inside_gdb.base.selected_frame import newest_frames
 from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
 from gdbext.inside_gdb.streams.stream_arguments import Arguments
 from gdbext.inside_gdb.streams.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
-from gdbext.inside_gdb.streams.stream_pools import current_streams, has_pools, resolved
+from gdbext.inside_gdb.streams.stream_pools import current_streams, has_pools, with_pool_handle
 from gdbext.inside_gdb.tensors.member_paths import follow
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import Node, Unreadable, one_line
@@ -51,7 +51,7 @@ def without_calls(inferior: gdb.Inferior, rank: Optional[int]) -> RankStreams:
     empty = RankStreams(number=inferior.num, pid=inferior.pid, rank=rank)
     if any(thread.is_running() for thread in inferior.threads()):
         return replace(empty, problems=("the process is running; `interrupt` stops it",))
-    with compat.selected(inferior):
+    with compat.inferior_selected(inferior):
         look = _Look(inferior, kind == compat.HAS_CORE)
         look.walk()
         streams, events = grouped(look.sightings)
@@ -229,7 +229,7 @@ class _Look:
         self._saw(
             Sighting(
                 found.event,
-                resolved(found.decoded, found.device),
+                with_pool_handle(found.decoded, found.device),
                 found.device,
                 StreamUse(expression=expression, owner=owner, thread=stack.id, frame=number, function=function),
             )

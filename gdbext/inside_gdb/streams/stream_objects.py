@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.streams.stream_ids import Decoded, of_handle, of_torch_id
-from gdbext.inside_gdb.tensors.member_paths import NoMember, follow, matches, peel
+from gdbext.inside_gdb.tensors.member_paths import NoMember, follow, matches, unwrap_layer
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, same_everywhere, without_arguments
 from gdbext.knowledge.engines.engine_row_kinds import Holder
@@ -76,7 +76,7 @@ def _handle(node: Node, pattern: str) -> int:
         if re.fullmatch(pattern, node.type_name) and node.address is not None:
             return node.address
         try:
-            inner = peel(node)
+            inner = unwrap_layer(node)
         except Null:
             raise Null("it holds no stream") from None
         if inner is None:
@@ -191,7 +191,7 @@ def owner_of(node: Node, path: str) -> str:
     try:
         holder = follow(node, parent) if parent else node
         for _ in range(_MOST_PEELS):
-            inner = peel(holder)
+            inner = unwrap_layer(holder)
             if inner is None:
                 break
             holder = inner

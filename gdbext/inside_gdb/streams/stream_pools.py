@@ -11,7 +11,7 @@ from gdbext.inside_gdb.base import compat
 from gdbext.inside_gdb.base.memory import TargetMemory
 from gdbext.inside_gdb.tensors.member_paths import address_node
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
-from gdbext.inside_gdb.tensors.target_object import Null, Unreadable, one_line, unpacked
+from gdbext.inside_gdb.tensors.target_object import Null, Unreadable, one_line, unpack_integers
 from gdbext.knowledge.engines.torch.streams import TORCH_CURRENT, TORCH_DEVICES, TORCH_PER_POOL, TORCH_POOL
 from gdbext.model.missing import Maybe, Missing
 
@@ -27,7 +27,7 @@ def has_pools() -> bool:
         return False
 
 
-def resolved(decoded: Decoded, device: Maybe[int]) -> Decoded:
+def with_pool_handle(decoded: Decoded, device: Maybe[int]) -> Decoded:
     """A stream of torch's pool with its handle, where the pool can be read."""
     if decoded.kind != "pool" or not isinstance(decoded.handle, Missing) or isinstance(device, Missing):
         return decoded
@@ -66,7 +66,10 @@ def current_streams(memory: TargetMemory) -> Maybe[List[Tuple[int, Decoded]]]:
     data = memory.read(start, 8 * count) if start and count > 0 else b""
     if data is None:
         return Missing(f"unreadable memory at {start:#x}")
-    return [(device, resolved(of_torch_id(number), device)) for device, number in enumerate(unpacked(data, 8, True))]
+    return [
+        (device, with_pool_handle(of_torch_id(number), device))
+        for device, number in enumerate(unpack_integers(data, 8, True))
+    ]
 
 
 def _value(name: str) -> gdb.Value:

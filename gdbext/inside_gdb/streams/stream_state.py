@@ -45,7 +45,7 @@ class StreamCalls:
         if isinstance(capture, Missing):
             return capture
         if capture:
-            return _wrong(capture)
+            return _driver_error(capture)
         status = self._calls.number(ANSWERS, 4)
         flags = self._getter("cuStreamGetFlags", stream, 4)
         known = Asked(
@@ -92,7 +92,7 @@ class StreamCalls:
         answer = self._asked(function, handle)
         if isinstance(answer, Missing):
             return answer
-        return Asked(state=words[answer == BUSY]) if answer in (0, BUSY) else _wrong(answer)
+        return Asked(state=words[answer == BUSY]) if answer in (0, BUSY) else _driver_error(answer)
 
     def _getter(self, function: str, stream: Argument, size: int) -> Maybe[int]:
         answer = (
@@ -148,7 +148,7 @@ def _stack_pointers() -> List[int]:
 
 
 @contextmanager
-def asking(caller: Caller) -> Iterator[Maybe[StreamCalls]]:
+def stream_calls(caller: Caller) -> Iterator[Maybe[StreamCalls]]:
     """The driver of the selected inferior for a while; else why it cannot be asked. All is undone at the end."""
     calls = DriverCalls.begin(caller)
     if isinstance(calls, Missing):
@@ -167,7 +167,7 @@ def selected_thread() -> str:
     return by_number(thread) if thread is not None else ""
 
 
-def _wrong(number: int) -> Asked:
+def _driver_error(number: int) -> Asked:
     word = "capturing" if number in CAPTURE_ERRORS else "invalid" if number in INVALID else "failed"
     return Asked(word, code("CUresult", number), *([AFTER_ERROR] * 4))
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
-from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, unpacked, without_arguments
+from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, unpack_integers, without_arguments
 from gdbext.knowledge.engines.all_tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
 from gdbext.knowledge.row_kinds import DictRow, GraphRow, SequenceRow, WrapperRow
 
@@ -57,7 +57,7 @@ def _member(node: Node, name: str) -> Node:
         found = node.member(name)
         if found is not None:
             return found
-        inner = peel(node)
+        inner = unwrap_layer(node)
         if inner is None:
             raise NoMember(f"{node.type_name[:NAME_CAP]} has no member {name}")
         node = inner
@@ -75,7 +75,7 @@ def first_of(node: Node, paths: Sequence[str]) -> Node:
     raise problem
 
 
-def peel(node: Node) -> Optional[Node]:
+def unwrap_layer(node: Node) -> Optional[Node]:
     """What a pointer or wrapper holds, one layer; None when it is neither. Raises `Null`, `Unreadable`."""
     for row in _rows(WRAPPERS, node):
         inner = _held(node, row)
@@ -134,7 +134,7 @@ def integers(node: Node, path: str) -> Tuple[int, ...]:
                 return _integers_of(holder, row, int(part or 0))
             except NoMember:
                 continue
-        inner = peel(holder)
+        inner = unwrap_layer(holder)
         if inner is None:
             raise Unreadable(f"{holder.type_name[:NAME_CAP]} is not a sequence")
         holder = inner
@@ -243,7 +243,7 @@ def _words(node: Node, address: int, count: int) -> Tuple[int, ...]:
     data = node.read(address, 8 * count)
     if data is None:
         raise Unreadable(f"a map's node lies in unreadable memory at {address:#x}")
-    return unpacked(data, 8, False)
+    return unpack_integers(data, 8, False)
 
 
 def _chain(node: Node, address: int, most: int) -> List[int]:

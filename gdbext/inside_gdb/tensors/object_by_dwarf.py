@@ -16,7 +16,7 @@ from gdbext.inside_gdb.tensors.target_object import (
     Unreadable,
     one_line,
     same_everywhere,
-    unpacked,
+    unpack_integers,
 )
 
 _REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
@@ -137,7 +137,7 @@ class ValueNode(Node):
         data = self.read(start + skip * size, count * size) if count else b""
         if data is None:
             raise Unreadable(f"unreadable memory at {start:#x}")
-        return unpacked(data, size, _is_signed(item))
+        return unpack_integers(data, size, _is_signed(item))
 
     def text(self) -> Optional[str]:
         kind = self.type

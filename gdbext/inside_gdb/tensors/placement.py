@@ -43,7 +43,7 @@ def placed(info: TensorInfo, classify: Callable[[int], memory.Place], device_mem
     return replace(info, unreadable=f"at {info.address:#x}: {reason}" if reason else None)
 
 
-def moved(info: TensorInfo, offset: Maybe[int]) -> TensorInfo:
+def offset_tensor(info: TensorInfo, offset: Maybe[int]) -> TensorInfo:
     """The tensor `offset` elements further on. Without a usable offset there is no address: values would be others'."""
     dtype = shapes.row_of(info.dtype)
     if isinstance(info.address, Missing) or (not offset and not isinstance(offset, Missing)):

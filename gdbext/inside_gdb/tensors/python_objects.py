@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from gdbext.inside_gdb.tensors.target_object import Read, Unreadable, unpacked
+from gdbext.inside_gdb.tensors.target_object import Read, Unreadable, unpack_integers
 from gdbext.inside_gdb.tensors.torch_offsets import Release, key_of
 from gdbext.knowledge.engines.torch.layouts import THPVARIABLE
 from gdbext.knowledge.runtimes.cpython import OBJECT_TYPE, TYPE_NAME
@@ -61,4 +61,4 @@ def _word(read: Read, address: int) -> int:
     data = read(address, 8)
     if data is None:
         raise Unreadable(f"no Python object: unreadable memory at {address:#x}")
-    return unpacked(data, 8, False)[0]
+    return unpack_integers(data, 8, False)[0]

@@ -24,7 +24,7 @@ def row_of(dtype: Maybe[str]) -> Optional[DType]:
     return None if isinstance(dtype, Missing) else dtype_named(dtype)
 
 
-def sane(dims: Tuple[int, ...]) -> Maybe[Tuple[int, ...]]:
+def checked_dims(dims: Tuple[int, ...]) -> Maybe[Tuple[int, ...]]:
     for length in dims:
         if length < 0 and (length >> 61) & _TOP_BITS == _SYMBOLIC:
             return Missing("symbolic: a dimension is an expression, not a number")
@@ -68,7 +68,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]]) -> bo
     return all(length == 1 or stride == usual for length, stride, usual in zip(shape, strides, contiguous(shape)))
 
 
-def doubled(info: TensorInfo) -> TensorInfo:
+def double_last_dimension(info: TensorInfo) -> TensorInfo:
     """Two values in each element that the shape counts: the last dimension has twice as many values."""
     if isinstance(info.shape, Missing) or not info.shape:
         return info

@@ -131,7 +131,7 @@ class Node:
         return iter(())
 
 
-def unpacked(data: bytes, size: int, signed: bool) -> Tuple[int, ...]:
+def unpack_integers(data: bytes, size: int, signed: bool) -> Tuple[int, ...]:
     code = _FORMATS.get((size, signed))
     if code is None:
         raise Unreadable(f"integers of {size} bytes")
@@ -189,7 +189,7 @@ class StructNode(Node):
         data = self.read(self.address, 16)
         if data is None:
             raise Unreadable(f"unreadable memory at {self.address:#x}")
-        start, length = unpacked(data, 8, False)
+        start, length = unpack_integers(data, 8, False)
         if length >= 1 << 24:
             raise Unreadable("corrupt string")
         found = self.read(start, min(length, NAME_CAP))
@@ -259,7 +259,7 @@ class _FieldNode(Node):
         data = self.read(address, count * size) if count else b""
         if data is None:
             raise Unreadable(f"unreadable memory at {address:#x}")
-        return unpacked(data, size, signed)
+        return unpack_integers(data, size, signed)
 
     def items(self, count: Optional[int], most: int) -> Tuple[Node, ...]:
         row = self._rows.get(self._field.to.rstrip("*"))

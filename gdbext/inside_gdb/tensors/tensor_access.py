@@ -197,7 +197,7 @@ class TensorAccess:
         inferior = next((one for one in gdb.inferiors() if one.num == number), None)
         if inferior is None:
             raise NothingFound(f"there is no inferior {number}")
-        with compat.selected(inferior):
+        with compat.inferior_selected(inferior):
             _select_function(function)
             return body()
 
@@ -215,7 +215,7 @@ def reader(bytes_of: memory.TargetMemory, note: str = "", only: str = "") -> Rea
 
     def behind(node: Node, info: TensorInfo) -> TensorInfo:
         """A quantised or a sparse tensor of torch."""
-        return torch_kinds.told(node, info, bytes_of.read, part)
+        return torch_kinds.with_torch_kind(node, info, bytes_of.read, part)
 
     def part(node: Node, name: str) -> TensorInfo:
         found = Reader(classify=bytes_of.classify, kind_note=note).describe(node, name)

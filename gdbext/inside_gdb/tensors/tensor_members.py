@@ -41,7 +41,7 @@ def shape_of(row: TensorLayout, node: Node) -> Maybe[Tuple[int, ...]]:
             dims = _first_integers(node, row.shape)
     except Unreadable as error:
         return Missing(str(error))
-    return shapes.sane(dims)
+    return shapes.checked_dims(dims)
 
 
 def _first_integers(node: Node, paths: Sequence[str]) -> Tuple[int, ...]:
@@ -130,7 +130,7 @@ def with_address(row: TensorLayout, node: Node, info: TensorInfo) -> TensorInfo:
     offset = number_of(row.offset, node)
     if isinstance(start, Missing):
         return replace(info, address=start)
-    info = placement.moved(replace(info, address=start), offset)
+    info = placement.offset_tensor(replace(info, address=start), offset)
     owner = f"{placement.place_word(info.where)} storage at {start:#x}" if info.offset else None
     return _within(row, node, replace(info, owner=owner))
 

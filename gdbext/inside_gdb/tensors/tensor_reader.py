@@ -21,7 +21,7 @@ from gdbext.inside_gdb.tensors.member_paths import (
     items,
     matches,
     members_of_graph,
-    peel,
+    unwrap_layer,
 )
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, without_arguments
 from gdbext.inside_gdb.tensors.tensor_members import (
@@ -119,7 +119,7 @@ class Reader:
                 container = self._container(node, name, outer, seen)
                 if container is not None:
                     return container
-                inner = peel(node)
+                inner = unwrap_layer(node)
                 struct = self._struct(node, name, seen) if inner is None else None
                 if struct is not None:
                     return struct
@@ -217,7 +217,7 @@ class Reader:
             problems=(shapes.Contradiction(f"strides: {strides.reason}"),) if isinstance(strides, Missing) else (),
         )
         info = shapes.ordered(row, info)
-        info = shapes.doubled(info) if pair else info
+        info = shapes.double_last_dimension(info) if pair else info
         info = with_address(row, node, info)
         if info.dtype == _NO_TYPE and isinstance(info.address, Missing):
             return _empty(info)
@@ -245,7 +245,7 @@ class Reader:
         info = replace(above, name=name, kind=row.id, shape=shape_of(row, node), strides=None, notes=())
         info = replace(info, type_name="", unreadable=None, owner=_view_of(above), parts=(above,))
         offset = number_of(row.offset, node)
-        info = replace(placement.moved(info, offset), offset=0 if isinstance(offset, Missing) else offset)
+        info = replace(placement.offset_tensor(info, offset), offset=0 if isinstance(offset, Missing) else offset)
         return self.finish(shapes.ordered(row, info))
 
     def _parts(self, row: TensorLayout, node: Node, seen: Tuple[int, ...]) -> Tuple[TensorInfo, ...]:

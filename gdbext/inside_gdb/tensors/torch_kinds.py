@@ -13,7 +13,7 @@ from typing import Callable, List, Tuple
 
 from gdbext.inside_gdb.tensors.member_paths import integer
 from gdbext.inside_gdb.tensors.target_object import Node, Read, StructNode, Unreadable
-from gdbext.inside_gdb.tensors.torch_offsets import TENSOR, plausible
+from gdbext.inside_gdb.tensors.torch_offsets import TENSOR, is_plausible_tensor
 from gdbext.knowledge.engines.torch.layouts import QUANTISED
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo
@@ -24,7 +24,7 @@ _LARGEST_ZERO_POINT = 1 << 31
 Describe = Callable[[Node, str], TensorInfo]
 
 
-def told(node: Node, info: TensorInfo, read: Read, describe: Describe) -> TensorInfo:
+def with_torch_kind(node: Node, info: TensorInfo, read: Read, describe: Describe) -> TensorInfo:
     """The tensor with what its kind says: how its integers are meant, or that other tensors hold its values."""
     if node.type_name != TENSOR or not isinstance(node, StructNode) or not node.address:
         return info
@@ -60,7 +60,7 @@ def _sparse(node: StructNode, info: TensorInfo, read: Read, describe: Describe) 
     kinds.append(("sparse (compressed)", (("pointers", words[0]), ("indices", words[1]), ("values", words[2]))))
     for kind, named in kinds:
         nodes = [(name, node.like(address)) for name, address in named if address]
-        if len(nodes) == len(named) and all(plausible(part) for _, part in nodes):
+        if len(nodes) == len(named) and all(is_plausible_tensor(part) for _, part in nodes):
             parts = tuple(describe(part, name) for name, part in nodes)
             reason = Missing(f"{kind}: its values are a tensor of their own")
             return replace(info, address=reason, strides=None, parts=parts, unreadable=None)

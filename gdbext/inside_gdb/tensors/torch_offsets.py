@@ -53,7 +53,7 @@ def loaded_release(paths: Iterable[str], root: str = "") -> Optional[Release]:
 def _from_version_file(package: str) -> Optional[Release]:
     path = os.path.join(package, "version.py")
     try:
-        found = _ASSIGNED.search(files.beginning(path, _TEXT_CAP).decode("utf-8", "replace"))
+        found = _ASSIGNED.search(files.read_beginning(path, _TEXT_CAP).decode("utf-8", "replace"))
     except OSError:
         return None
     return Release(found.group(1), path) if found else None
@@ -102,7 +102,7 @@ def tensor_at(address: int, read: Read, release: Optional[Release]) -> Tuple[Nod
     if known is not None and release is not None:
         doubt = "" if release.short in MEASURED else ", whose offsets were not measured"
         return _node(known, address, read), f" of torch {release.number} by offsets{doubt}"
-    fitting = [one for one in tables() if plausible(_node(one, address, read))]
+    fitting = [one for one in tables() if is_plausible_tensor(_node(one, address, read))]
     if not fitting:
         wanted = f"torch {release.number}" if release and release.number else "an unknown release of torch"
         raise Unreadable(f"no TensorImpl at {address:#x} by the offsets of any release ({wanted})")
@@ -115,7 +115,7 @@ def _node(table: Offsets, address: int, read: Read) -> StructNode:
     return StructNode(address, table.structs[TENSOR], table.structs, read)
 
 
-def plausible(node: Node) -> bool:
+def is_plausible_tensor(node: Node) -> bool:
     """Whether what these offsets give fits together: sizes, number of elements, dtype and device."""
     try:
         sizes = integers(node, "sizes_and_strides_")

@@ -92,5 +92,5 @@ MOVED_PER_SECOND = 1 << 20
 """Bytes a second, read or written, from which a process goes on with that."""
 CHILD_CPU = 0.1
 """Fraction of a core from which a child works."""
-NOTHING = 0.005
+NO_RATE = 0.005
 """Fraction of a core below which a thread did nothing: to be stopped by a look takes some."""

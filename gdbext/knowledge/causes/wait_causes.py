@@ -33,7 +33,7 @@ class CauseRow:
 
 
 _IMPLICIT = ("pinned-host-alloc", "device-alloc", "device-free", "cublas")
-_STAYS = ("dead", "stopped", "external", "idle", "unread", "spinning")
+_LASTING_STATES = ("dead", "stopped", "external", "idle", "unread", "spinning")
 
 CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
@@ -217,7 +217,7 @@ CAUSES: Tuple[CauseRow, ...] = (
         "NVIDIA/nccl#1260",
         resources=("rendezvous",),
         ends=("rank", "process", "peer", "queue", "condition", "unknown"),
-        states=_STAYS,
+        states=_LASTING_STATES,
         peers=True,
     ),
     CauseRow(
@@ -417,5 +417,5 @@ CAUSES: Tuple[CauseRow, ...] = (
 )
 """A new cause, or a new way to it, is a row; the first that fits counts."""
 
-SPEAKS_UP = 0.5
+MIN_SHOWN_SHARE = 0.5
 """Share of the stuck ranks that another hypothesis must explain to be told as an alternative."""

@@ -142,7 +142,7 @@ NOT_PRINTED = r"([\d,]{1,20}) errors? (?:were|was) not printed"
 SUMMARY = r"ERROR SUMMARY: ([\d,]{1,20}) errors?"
 ENDS = r"(?:ERROR|RACECHECK|SYNCCHECK|INITCHECK) SUMMARY: |No attached process found"
 BANNER = r"(?:COMPUTE-SANITIZER|CUDA-MEMCHECK)\Z"
-TROUBLE = (
+TOOL_PROBLEMS = (
     r"(?:Target application (?:terminated|returned)|Internal (?:\w{1,20} )?[Ee]rror|Error: |Unable to |Failed to "
     r"|The application (?:may|did)|Process didn't terminate)"
 )

@@ -9,7 +9,7 @@ from gdbext.knowledge.frame_precedence import LEAF, NAMED
 from gdbext.knowledge.row_kinds import FrameRule
 
 _CLASS = r"(?!std::|__gnu_cxx::|_?Py|_?pymain|.*[fio]stream)(?:.*::)?"
-_WHOSE = r"(?:gpu|cuda|hip|hsa|device|npu|xpu|tpu|accelerator|opencl|vulkan|metal|levelzero|ze|vk|cl|acl|mtl)"
+_VENDOR_PREFIX = r"(?:gpu|cuda|hip|hsa|device|npu|xpu|tpu|accelerator|opencl|vulkan|metal|levelzero|ze|vk|cl|acl|mtl)"
 _NOT_BACK = r"(?!\w*(?i:unlock|release|signal_all|notify|post|wake|init|destroy|create|query|get_|is_|set_))"
 
 _NETWORK = (
@@ -58,7 +58,7 @@ RULES = (
     _leaf(
         "named-event-sync",
         "event-sync",
-        rf"{_CLASS}\w*(?i:{_WHOSE}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e(?!r))"
+        rf"{_CLASS}\w*(?i:{_VENDOR_PREFIX}_?\w*(event|fence|signal|semaphore|timeline)\w*(?:::\w*)?(wait|synchroni[sz]e(?!r))"
         r"|fences?(?:::|_)?\w*wait|wait_?(for|on)_?\w*fences?)\w*$",
         "HSA, Vulkan, Level Zero, Metal: how events and fences are waited for",
         rank=LEAF + 3,
@@ -66,7 +66,7 @@ RULES = (
     _leaf(
         "named-device-sync",
         "device-sync",
-        rf"{_CLASS}\w*(?i:{_WHOSE}_?(synchroni[sz]e(?!r)|wait_?idle|sync|finish|drain)"
+        rf"{_CLASS}\w*(?i:{_VENDOR_PREFIX}_?(synchroni[sz]e(?!r)|wait_?idle|sync|finish|drain)"
         r"|(synchroni[sz]e(?!r)|wait_?(for|on))_?(\w*_)?(gpu|device|npu|xpu|accelerator))\w*$"
         rf"|{_CLASS}\w*(?:[sS]ynchroni[sz]e(?!r)|[wW]ait(?:For|On))\w*(?:GPU|Gpu|Device|NPU|Npu|XPU|Xpu|Accelerator)\w*$",
         "SYCL, Vulkan, MTL: how a device is waited for",

@@ -18,7 +18,7 @@ from gdbext.model.dumps import DumpedFile, DumpGroup, DumpListing
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
 from gdbext.model.errors import GdbextError
 from gdbext.model.gpu_core import GpuException, WarpPlace
-from gdbext.model.json_documents.document_row import Rows, by, rows, within
+from gdbext.model.json_documents.document_row import Rows, computed, nested, rows
 from gdbext.model.tensor import TensorInfo
 from gdbext.model.watching import WatchEvent
 
@@ -45,13 +45,13 @@ def _message(error: GdbextError) -> str:
 ROWS: Mapping[type, Rows] = {
     CheckReport: rows(
         "taken_at",
-        within("process", "rank pid host engine"),
-        within("thread", "id=thread lwp name=thread_name?"),
+        nested("process", "rank pid host engine"),
+        nested("thread", "id=thread lwp name=thread_name?"),
         "failure",
-        within("frames", "function module file line language", of="frames"),
+        nested("frames", "function module file line language", of="frames"),
         "engine_frame source",
-        by("tensors", _tensors, "name dtype shape where"),
-        by("streams", _streams),
+        computed("tensors", _tensors, "name dtype shape where"),
+        computed("streams", _streams),
         "timing? steps notes problems",
     ),
     Failure: rows("kind what raised? message:lines? text:lines? expression? file? line error details"),
@@ -69,9 +69,9 @@ ROWS: Mapping[type, Rows] = {
         "sass ptx line_info=lines cubins compressed=packed looked_into with_line_info=with_lines with_debug problem?"
     ),
     DebugCheck: rows("engine function switched_on_by=variable on note?"),
-    ErrorAnswer: rows(within("error", "asked codes")),
+    ErrorAnswer: rows(nested("error", "asked codes")),
     ErrorCode: rows("library number name meaning sticky causes steps read_from source?"),
-    GdbextError: rows(by("error", _message, turn="lines"), "hint? exit=exit_code"),
+    GdbextError: rows(computed("error", _message, turn="lines"), "hint? exit=exit_code"),
     WatchEvent: rows("at event=kind text bundle cause confidence culprits job host standstill pause_ms steps"),
     WarpPlace: rows("warps frames pc:hex"),
     GpuException: rows(

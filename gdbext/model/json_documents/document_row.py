@@ -81,12 +81,12 @@ def expanded(kind: type, some: Rows) -> Rows:
     return tuple(row for one in some for row in (every if one.key == "*" else (one,)))
 
 
-def by(key: str, made: Callable[[Any], Any], *parts: Union[str, Row], turn: str = "") -> Row:
+def computed(key: str, made: Callable[[Any], Any], *parts: Union[str, Row], turn: str = "") -> Row:
     """A value that a function makes of the object. Without a key its keys stand in this place."""
     return Row(key=key, made=made, rows=rows(*parts), turn=turn)
 
 
-def within(key: str, *parts: Union[str, Row], of: str = "") -> Row:
+def nested(key: str, *parts: Union[str, Row], of: str = "") -> Row:
     """An object of its own, of the same fields or of those of the field `of`."""
     return Row(key=key, path=of, rows=rows(*parts))
 

@@ -9,7 +9,7 @@ from gdbext.model.backtrace import Backtrace, FileLine, PythonPlace, PythonVaria
 from gdbext.model.communicator import Communicator, CommunicatorGroup, Member
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.job import Job, RankProcess
-from gdbext.model.json_documents.document_row import Rows, by, reasons, rows, within
+from gdbext.model.json_documents.document_row import Rows, computed, nested, reasons, rows
 from gdbext.model.look_origin import Origin
 from gdbext.model.rank_breakpoints import BreakTable
 from gdbext.model.stack import Frame
@@ -88,7 +88,7 @@ ROWS: Mapping[type, Rows] = {
     RankOutputs: rows("command outputs"),
     RankOutput: rows("rank=process.rank pid=process.pid inferior=number text:lines error:lines"),
     Origin: rows("files taken_at hosts"),
-    StackTree: rows("counts", by("nodes", _flat), "folded"),
+    StackTree: rows("counts", computed("nodes", _flat), "folded"),
     FlatNode: rows(
         "id caller function=call.function module=call.module file=call.file line=call.line language=call.language",
         "ranks=call.ranks threads=call.threads",
@@ -97,8 +97,8 @@ ROWS: Mapping[type, Rows] = {
     Backtrace: rows(
         "pid rank id=thread.id lwp=thread.lwp name=thread.name state=thread.state gil=thread.gil",
         "truncated=thread.truncated",
-        by("problems", _problems),
-        by("frames", _numbered),
+        computed("problems", _problems),
+        computed("frames", _numbered),
         "left_out",
     ),
     NumberedFrame: rows("number python_number variables **frame"),
@@ -107,13 +107,13 @@ ROWS: Mapping[type, Rows] = {
     PythonPlace: rows("thread number frames function file line source source_problem"),
     BreakTable: rows("breakpoints=points ranks=places notes"),
     CommunicatorTable: rows(
-        by("communicators", _seen),
-        within(
+        computed("communicators", _seen),
+        nested(
             "unreadable",
             "process address=communicator.address:hex origin=communicator.origin problem=communicator.problem",
             of="unreadable",
         ),
-        within("processes", "index rank pid host state problems notes=communicator_notes", of="processes"),
+        nested("processes", "index rank pid host state problems notes=communicator_notes", of="processes"),
         "notes",
     ),
     SeenCommunicator: rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional
 
-from gdbext.model.json_documents.document_row import Rows, by, reasons, rows, within
+from gdbext.model.json_documents.document_row import Rows, computed, nested, reasons, rows
 from gdbext.model.stream import Asked, KnownStream, RankStreams, StreamInfo, StreamTable, StreamUse, StreamWait
 from gdbext.model.tensor import (
     HashGroup,
@@ -53,13 +53,13 @@ ROWS: Mapping[type, Rows] = {
         "left right index same total compared differing first first_values:number max_absolute:number max_absolute_at",
         "max_relative:number max_relative_at nan_mismatches rtol atol:number problem",
     ),
-    TensorAgreement: rows("name index", by("agree", _agree), by("compared", _compared), "groups unread"),
+    TensorAgreement: rows("name index", computed("agree", _agree), computed("compared", _compared), "groups unread"),
     HashGroup: rows("ranks digest tensor=info differs"),
     TensorSaved: rows("tensor=info index path nbytes format notes"),
     RankTensors: rows("name ranks=answers"),
     RankTensor: rows("rank answer problem=answer:reason"),
     StreamInfo: rows(
-        within(
+        nested(
             "stream",
             "expression type=type_name kind handle device state pool_index priority driver=asked notes",
             reasons("missing", "handle device state"),
@@ -75,7 +75,7 @@ ROWS: Mapping[type, Rows] = {
     StreamWait: rows("*", reasons("missing", "handle")),
     Asked: rows(
         "state blocking priority id device",
-        within("error", "number name", of="error"),
+        nested("error", "number name", of="error"),
         reasons("missing", "state blocking priority id device"),
     ),
 }

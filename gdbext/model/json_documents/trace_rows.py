@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from gdbext.model.json_documents.document_row import Rows, by, rows, within
+from gdbext.model.json_documents.document_row import Rows, computed, nested, rows
 from gdbext.model.profiling import (
     ProfileAnswer,
     ProfilePart,
@@ -100,42 +100,42 @@ def _folder(status: ProfileStatus) -> Optional[str]:
 ROWS: Mapping[type, Rows] = {
     TraceFile: rows(
         "index rank pid host",
-        by("engine", _nothing),
+        computed("engine", _nothing),
         "title=name state problems file=path labels world_size",
         "events clock",
     ),
     Clock: rows("method aligned with=part offset_us drift pairs residual_us residual_p99_us"),
     Skew: rows("collective=kind group? number bytes=size at arrivals skew transfer baseline sort last"),
     TraceDiagnosis: rows(
-        by("processes", _judged),
-        within(
+        computed("processes", _judged),
+        nested(
             "verdict",
             "cause=verdict.cause confidence=verdict.confidence summary=verdict.summary late",
             "culprits=verdict.culprits victims=verdict.victims",
-            within("evidence", "text", of="verdict.evidence"),
+            nested("evidence", "text", of="verdict.evidence"),
             "remedies=verdict.remedies missing=verdict.missing",
         ),
         "window=window_us delay=delay_us excess=excess_us",
-        within("collectives", "**counts worst=skews"),
+        nested("collectives", "**counts worst=skews"),
         "problems",
     ),
     JudgedFile: rows("**file shares late"),
     Lateness: rows("delay=delay_us share times waited=waited_us before? doing?"),
     MergeReport: rows(
         "output processes=files",
-        within("events", "in=events_in out=events_out left_out invalid added moved"),
+        nested("events", "in=events_in out=events_out left_out invalid added moved"),
         "lanes bytes=size problems",
     ),
-    TraceSummary: rows("processes=files by window=total", by("rows", _counted), "left_out problems"),
+    TraceSummary: rows("processes=files by window=total", computed("rows", _counted), "left_out problems"),
     CountedRow: rows(
         "name=row.name **sort count=row.count total=row.total min=row.least mean=row.mean max=row.most",
         "share=row.share ranks",
     ),
     TraceDifference: rows("before=before.files after=after.files rows"),
-    ChangedRow: rows("name change", by("count", _counts), by("mean", _means), by("total", _totals)),
+    ChangedRow: rows("name change", computed("count", _counts), computed("mean", _means), computed("total", _totals)),
     ProfileServer: rows("engine url pid recognised"),
     ProfileStatuses: rows("jobs"),
-    ProfileStatus: rows("job engine ranks server", by("folder", _folder), "ready problem? next=next_step"),
+    ProfileStatus: rows("job engine ranks server", computed("folder", _folder), "ready problem? next=next_step"),
     WrittenTrace: rows("path of=key is_rank stage? bytes state"),
     ProfileAnswer: rows(
         "action server ranks? sent seconds requests failed_requests folder complete files notes next=next_step?"

@@ -8,7 +8,7 @@ from gdbext.model.considered_hypotheses import Regrade
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
 from gdbext.model.job import RankSnapshot
-from gdbext.model.json_documents.document_row import Rows, by, rows, within
+from gdbext.model.json_documents.document_row import Rows, computed, nested, rows
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.stack import ThreadStack
 from gdbext.model.verdict import Diagnosis, ThreadJudgement, Verdict, Wait
@@ -106,9 +106,9 @@ def _states(glossary: Glossary) -> Mapping[str, str]:
 ROWS: Mapping[type, Rows] = {
     Diagnosis: rows(
         "taken_at=snapshot.taken_at",
-        by("pause_ms", _pauses),
-        by("processes", _judged),
-        within("verdict", "**verdict hangs", by("", _weighed)),
+        computed("pause_ms", _pauses),
+        computed("processes", _judged),
+        nested("verdict", "**verdict hangs", computed("", _weighed)),
         "problems=snapshot.problems witnesses=snapshot.witnesses hosts=snapshot.hosts gpu_errors",
     ),
     GpuFinding: rows("**error count seen engine_frame python_frame told=text"),
@@ -130,7 +130,7 @@ ROWS: Mapping[type, Rows] = {
     ),
     Verdict: rows(
         "cause confidence summary culprits victims absent",
-        within("decisive", "process=decisive_process thread=decisive_thread"),
+        nested("decisive", "process=decisive_process thread=decisive_thread"),
         "evidence remedies missing decided_by root chain alternatives unexplained",
     ),
     Node: rows("id kind label process thread pid state"),
@@ -138,10 +138,10 @@ ROWS: Mapping[type, Rows] = {
     Hypothesis: rows("cause confidence culprits absent explained weakest chain"),
     WeighedHypothesis: rows(
         "source=hypothesis.source row=hypothesis.row **hypothesis unexplained=hypothesis.unexplained",
-        by("share", _share),
+        computed("share", _share),
         "contradictions=hypothesis.contradictions weakest_edge=hypothesis.weakest_edge limits=hypothesis.limits agrees",
     ),
-    LockReport: rows("stories waits=rows peers", by("ownerless", _ownerless), "suspected notes"),
+    LockReport: rows("stories waits=rows peers", computed("ownerless", _ownerless), "suspected notes"),
     LockRow: rows("process label thread name **wait in=where owner_does circle"),
     LockWait: rows(
         "lwp=thread? kind address:hex? symbol=name? owner owner_unknown=owner:reason owner_pid=owner_process",
@@ -151,5 +151,5 @@ ROWS: Mapping[type, Rows] = {
     Peer: rows("lwp=thread file pids=processes unknown=processes:reason states lock"),
     Explanation: rows("label sort meaning signs remedies related sources calls"),
     Sign: rows("text why=reason? source"),
-    Glossary: rows(by("causes", _causes), by("waits", _waits), by("states", _states)),
+    Glossary: rows(computed("causes", _causes), computed("waits", _waits), computed("states", _states)),
 }

@@ -16,6 +16,6 @@ def is_whole(text: Optional[str]) -> bool:
     return text is not None and 0 < len(text) <= MOST and text.isascii() and text.isdigit()
 
 
-def whole(text: Optional[str]) -> Optional[int]:
+def integer_or_none(text: Optional[str]) -> Optional[int]:
     """The number; None for anything else."""
     return int(text) if text is not None and is_whole(text) else None

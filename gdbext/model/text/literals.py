@@ -14,7 +14,7 @@ _Found = Optional[Tuple[str, ...]]
 """Literals, one of which every match holds; None: nothing of the kind."""
 
 
-def needed(pattern: str) -> _Found:
+def required_literals(pattern: str) -> _Found:
     """Literals of three characters and more, one of which every match of `pattern` holds; None if that cannot be told.
 
     `(?:bus|page) fault` gives ` fault`, `ECC error|NVLink` gives both alternatives.

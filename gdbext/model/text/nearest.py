@@ -7,7 +7,7 @@ from typing import Iterable
 from gdbext.model.errors import UsageError
 
 
-def unknown(sort: str, word: str, known: Iterable[str], otherwise: str, prefix: str = "") -> UsageError:
+def unknown_word_error(sort: str, word: str, known: Iterable[str], otherwise: str, prefix: str = "") -> UsageError:
     """`unknown command 'diagnos'. Did you mean 'diagnose'?`
 
     `sort` is what the word should have been, `known` all names there are, `otherwise` the next step where none of them
@@ -18,7 +18,7 @@ def unknown(sort: str, word: str, known: Iterable[str], otherwise: str, prefix: 
     names = list(dict.fromkeys(known))
     lower = {name.lower(): name for name in reversed(names)}
     found = difflib.get_close_matches(word.lower(), lower, 2, 0.85) or difflib.get_close_matches(word.lower(), lower, 1)
-    near = [lower[one] for one in found]
-    near = near or [name for name in names if word and name.lower().startswith(word.lower())][:2]
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+    similar = [lower[one] for one in found]
+    similar = similar or [name for name in names if word and name.lower().startswith(word.lower())][:2]
+    hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else otherwise
     return UsageError(f"{prefix}unknown {sort} '{word}'", hint)

@@ -17,7 +17,7 @@ def regex(text: str, flags: int = 0) -> Pattern[str]:
     return cast("Pattern[str]", _Lazy(text, flags))
 
 
-def either(patterns: Iterable[str]) -> Pattern[str]:
+def union_pattern(patterns: Iterable[str]) -> Pattern[str]:
     """What matches where one of them does: a gate before a look which it is. Their groups have no names in it."""
     return regex("|".join(f"(?:{_GROUP_NAME.sub('(?:', pattern)})" for pattern in patterns))
 
@@ -30,7 +30,7 @@ class _Lazy:
 
     def match(self, string: str, *bounds: int) -> Optional[Match[str]]:
         if self._beginnings is None:
-            self._beginnings = () if self.flags else beginnings(self.pattern)
+            self._beginnings = () if self.flags else literal_prefixes(self.pattern)
         if self._beginnings and not bounds and not string.startswith(self._beginnings):
             return None
         return self._compile().match(string, *bounds)
@@ -47,7 +47,7 @@ class _Lazy:
         return compiled
 
 
-def beginnings(text: str) -> Tuple[str, ...]:
+def literal_prefixes(text: str) -> Tuple[str, ...]:
     """Literal texts, with one of which each match of the expression begins. Empty where that cannot be told easily."""
     found, end = _alternatives(text, 0)
     return tuple(found) if found and end == len(text) and len(found) <= _MOST_BEGINNINGS else ()

@@ -20,7 +20,7 @@ def pieces(numbers: Iterable[int]) -> List[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers)]
 
 
-def folded(numbers: Iterable[int]) -> str:
+def ranges_text(numbers: Iterable[int]) -> str:
     """`0-3,7` for 0, 1, 2, 3, 7."""
     return ",".join(pieces(numbers))
 
@@ -32,4 +32,4 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def ranks(numbers: Collection[int]) -> str:
     """`rank 3` or `ranks 0-2,5`."""
-    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {folded(numbers)}"
+    return f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {ranges_text(numbers)}"

@@ -20,27 +20,27 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.joined_headings import mentioned
+from gdbext.parsers.assemble.joined_headings import merge_mention
 from gdbext.parsers.assemble.line_events import (
-    Aside,
     Chain,
     Chained,
     Code,
-    Cut,
     Detail,
     Event,
     FrameLine,
+    FramesMissing,
     Interrupted,
     Location,
+    LogMessage,
+    OtherStack,
     ProcessHead,
     Prompt,
-    Said,
     Several,
     Standing,
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.assemble.processes import Roll
+from gdbext.parsers.assemble.processes import ProcessList
 from gdbext.parsers.assemble.text_limits import Tally
 from gdbext.parsers.assemble.threads import Thread
 from gdbext.parsers.cleaning import Stream, Unwrapper
@@ -77,26 +77,26 @@ class Assembler:
 
     def __init__(self, stream: Stream, tally: Tally) -> None:
         self.stream = stream
-        self._roll = Roll(stream)
+        self._roll = ProcessList(stream)
         self._tally = tally
         self._unwrapper = Unwrapper()
         self._state = State.CLOSED
         self._thread: Optional[Thread] = None
         self._tool = ""  # the kind of stack that lines are read as
         self._mention: Optional[ThreadHead] = None
-        self._fatal: Optional[Said] = None
+        self._fatal: Optional[LogMessage] = None
         self._writer = ""
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
         self._taking: Dict[Type[Event], Callable[..., None]] = {
             ThreadHead: self._head,
             ProcessHead: self._process_head,
-            Said: self._say,
+            LogMessage: self._say,
             Chain: self._whole,
             Trace: self._trace,
             Chained: lambda event, tool: self._set_aside(State.CHAINED),
-            Aside: lambda event, tool: self._set_aside(State.ASIDE),
-            Cut: self._cut,
+            OtherStack: lambda event, tool: self._set_aside(State.ASIDE),
+            FramesMissing: self._cut,
             Prompt: self._command,
             Interrupted: self._interrupt,
             Standing: self._stands,
@@ -111,7 +111,7 @@ class Assembler:
         return self._roll.processes
 
     @property
-    def messages(self) -> List[Said]:
+    def messages(self) -> List[LogMessage]:
         return self._roll.messages
 
     def feed(self, line: str) -> None:
@@ -183,7 +183,7 @@ class Assembler:
         if self._state in (State.CHAINED, State.ASIDE):
             self._state = State.OPEN if self._thread is not None else State.CLOSED
         if self._mention is not None:
-            head = mentioned(head, self._mention)
+            head = merge_mention(head, self._mention)
             self._mention = None
         thread, here = self._thread, self._roll.here
         if tool == "traceback" and head.outermost_first is False and thread is not None and not thread.frames:
@@ -266,7 +266,7 @@ class Assembler:
                 thread.dropped += 1
             return
         if thread is None or self._state is not State.OPEN or self._is_of_another(thread, line, tool):
-            thread = self._start(self._unheaded(), tool)
+            thread = self._start(self._head_or_mention(), tool)
         elif self._is_repeated(thread, line):
             return
         if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, tool):
@@ -278,7 +278,7 @@ class Assembler:
     def _whole(self, chain: Chain, tool: str) -> None:
         """A stack on one line: a thread of its own, or of the head before it."""
         if self._thread is None or self._thread.frames or self._roll.pending is not None:
-            self._start(self._unheaded(), tool)
+            self._start(self._head_or_mention(), tool)
         for frame in chain.frames:
             self._frame(FrameLine(frame), tool)
         self._tool, self._state = "", State.WHOLE
@@ -288,11 +288,11 @@ class Assembler:
         if self._thread is not None and self._thread.kind == tool and self._state is State.OPEN:
             self._thread.clear()
         else:
-            self._start(self._unheaded(), tool)
+            self._start(self._head_or_mention(), tool)
         for frame in trace.frames:
             self._frame(FrameLine(frame), tool)
 
-    def _unheaded(self) -> ThreadHead:
+    def _head_or_mention(self) -> ThreadHead:
         """The head of a stack that has none, or only a mention in the prose before it."""
         head = replace(self._mention or ThreadHead(), firm=True)
         here = self._roll.here
@@ -303,7 +303,7 @@ class Assembler:
         """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
         if self._roll.pending is not None or (thread.frames and thread.kind and tool != thread.kind):
             return True
-        if not self._has_commands and thread.goes_down(line):
+        if not self._has_commands and thread.is_reversed(line):
             return False
         if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):
             return True
@@ -320,7 +320,7 @@ class Assembler:
         if self._thread is not None or state is State.ASIDE:
             self._state = state
 
-    def _cut(self, cut: Cut, tool: str) -> None:
+    def _cut(self, cut: FramesMissing, tool: str) -> None:
         if self._thread is not None:
             self._thread.truncated = cut.reason[:120]
 
@@ -342,7 +342,7 @@ class Assembler:
         if self._thread is not None and self._state is State.OPEN:
             self._thread.code = self._thread.code or code.text
 
-    def _say(self, said: Said, tool: str) -> None:
+    def _say(self, said: LogMessage, tool: str) -> None:
         thread, process = self._thread, self._roll.here
         if said.about == "before" and thread is not None:
             thread.complain(said.text)
@@ -363,7 +363,7 @@ class Assembler:
             self._roll.tell(said)
 
 
-def _died_in(head: ThreadHead, tool: str, fatal: Said) -> bool:
+def _died_in(head: ThreadHead, tool: str, fatal: LogMessage) -> bool:
     """Whether the fatal message is about this thread. gdb prints the stack of the thread that it has selected without a
     head, or says so; of a list of threads only the first of a core is known to have died."""
     if head.current or tool not in _LISTED[fatal.fatal]:

@@ -10,7 +10,7 @@ from gdbext.knowledge.launch.launchers import LAUNCHER_FILES
 from gdbext.model.job import RankProcess, RankSnapshot
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import ProcessHead, ThreadHead
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
@@ -18,7 +18,7 @@ from gdbext.parsers.formats.unknown_frames import KINDS as LOOSE_KINDS
 from gdbext.parsers.formats.unknown_frames import is_telling
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
-MOST_SAID = 24
+MOST_LOG_MESSAGES = 24
 
 _LAUNCHER = regex(LAUNCHER_FILES)
 
@@ -68,7 +68,7 @@ class Process:
         return head.id is None or head.id != self._only[kind]
 
     def tell(self, text: str) -> None:
-        if text and len(self.said) < MOST_SAID and text[:LONGEST_PROBLEM] not in self.said:
+        if text and len(self.said) < MOST_LOG_MESSAGES and text[:LONGEST_PROBLEM] not in self.said:
             self.said.append(text[:LONGEST_PROBLEM])
 
     def drop_what_says_nothing(self) -> None:
@@ -209,11 +209,11 @@ def thread_ids(threads: List[Thread]) -> Tuple[str, ...]:
 def _number(thread: Thread, id: Optional[str]) -> Optional[int]:
     """The number of a thread in gdb's listing, which its neighbours in the text continue."""
     listed = thread.kind == "gdb" and not thread.head.selected
-    return whole(id) if listed else None
+    return integer_or_none(id) if listed else None
 
 
 def _direction(threads: List[Thread]) -> int:
     """-1 for a listing from the highest number down, which is gdb's way, else 1."""
-    known = [number for number in (whole(thread.head.id) for thread in threads) if number is not None]
+    known = [number for number in (integer_or_none(thread.head.id) for thread in threads) if number is not None]
     rising = sum(later > earlier for earlier, later in zip(known, known[1:]))
     return 1 if 2 * rising > len(known) - 1 else -1

@@ -13,11 +13,11 @@ _FILES = tuple(regex(rule.pattern) for rule in FILES)
 _OUTPUT = regex(r"(?i)(?:stdout|stderr|\.out|\.err|error)[^/]{0,12}$")
 
 
-def together(texts: Sequence[Tuple[str, bytes]], whose: Dict[str, Stream]) -> List[Tuple[str, bytes]]:
+def join_texts_of_rank(texts: Sequence[Tuple[str, bytes]], owners: Dict[str, Stream]) -> List[Tuple[str, bytes]]:
     """What one rank wrote into several files (its output, its errors) is one text."""
     found: Dict[object, Tuple[str, bytes]] = {}
     for name, data in texts:
-        rank = whose[name].rank if name in whose else None
+        rank = owners[name].rank if name in owners else None
         folder = name.rpartition("/")[0]
         key: object = (folder, rank) if rank is not None and _OUTPUT.search(name) else name
         earlier = found.get(key)
@@ -46,7 +46,7 @@ def owner_of(name: str) -> Stream:
     return UNNAMED
 
 
-def once(processes: List[RankSnapshot]) -> List[RankSnapshot]:
+def merge_mentioned_ranks(processes: List[RankSnapshot]) -> List[RankSnapshot]:
     """A rank that one text only speaks of, and another one is of, is there once."""
     shown = {process.rank for process in processes if process.threads or process.said}
     return [one for one in processes if one.threads or one.said or one.rank is None or one.rank not in shown]

@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Dict
 
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.line_events import ProcessHead, Said, ThreadHead
+from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead, ThreadHead
 
 
-def is_about(process: Process, said: Said) -> bool:
+def is_about(process: Process, said: LogMessage) -> bool:
     """Whether a message can be of this process: what both tell of pid and rank is equal."""
     head = process.head
     return said.pid in (None, head.pid) and said.rank in (None, head.rank)
 
 
-def joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:
+def merge_process_heads(first: ProcessHead, second: ProcessHead) -> ProcessHead:
     """Both heads' knowledge; where they differ they are of two processes and the second one stays."""
     for name in ("pid", "rank", "host"):
         one, other = getattr(first, name), getattr(second, name)
@@ -32,6 +32,6 @@ def joined(first: ProcessHead, second: ProcessHead) -> ProcessHead:
     )
 
 
-def mentioned(head: ThreadHead, mention: ThreadHead) -> ThreadHead:
+def merge_mention(head: ThreadHead, mention: ThreadHead) -> ThreadHead:
     """The head with what the prose before it said of the thread."""
     return replace(head, gil=mention.gil if head.gil is None else head.gil, name=head.name or mention.name)

@@ -83,7 +83,7 @@ class Interrupted:
 
 
 @dataclass(frozen=True)
-class Said:
+class LogMessage:
     """A log line that is evidence: an error, a watchdog, a signal. `pid` and `rank` say of whom, if known.
 
     `about` tells which thread it belongs to: the one "before" it, the one "next", else its process.
@@ -102,7 +102,7 @@ class Chained:
 
 
 @dataclass(frozen=True)
-class Aside:
+class OtherStack:
     """Frames follow that are not where the thread stands: where it was created, where what it uses was allocated."""
 
 
@@ -121,7 +121,7 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Cut:
+class FramesMissing:
     """The tool says that frames are missing here."""
 
     reason: str
@@ -155,11 +155,11 @@ Event = Union[
     Trace,
     Standing,
     Location,
-    Said,
+    LogMessage,
     Chained,
-    Aside,
+    OtherStack,
     Several,
-    Cut,
+    FramesMissing,
     Prompt,
     Detail,
     Code,

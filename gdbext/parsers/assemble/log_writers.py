@@ -8,7 +8,7 @@ from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT, communicator_setup
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.line_events import ProcessHead, Said
+from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
 from gdbext.parsers.cleaning import Stream
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
@@ -23,7 +23,7 @@ _MOST_ACCUSED = 64
 _FEWEST_WITNESSES = 3
 
 
-class Speakers:
+class LogWriters:
     """Processes by rank, by pid where no rank is told, by the writer's name where neither is. Empty where stacks show
     who takes part."""
 
@@ -72,12 +72,12 @@ class Speakers:
         if rank is None and pid is None:
             self._by_name[name] = process
 
-    def by_name(self, lines: Sequence[Tuple[Stream, Said]], stacks: bool) -> List[Tuple[Stream, Said]]:
+    def by_name(self, lines: Sequence[Tuple[Stream, LogMessage]], stacks: bool) -> List[Tuple[Stream, LogMessage]]:
         """Lines that name neither rank nor pid are of the writer that their prefix names, where nothing else tells who
         takes part. What is left."""
         if stacks or self._all:
             return list(lines)
-        rest: List[Tuple[Stream, Said]] = []
+        rest: List[Tuple[Stream, LogMessage]] = []
         for stream, message in lines:
             if stream.source and any(pattern.search(message.text) for pattern in _OF_A_PROCESS):
                 self.find(None, None, stream.source).tell(message.text)
@@ -85,7 +85,7 @@ class Speakers:
                 rest.append((stream, message))
         return rest
 
-    def hear(self, said: List[str]) -> List[str]:
+    def assign_lines(self, said: List[str]) -> List[str]:
         """Where lines name nobody and no process is known, they are of the one whose log this is. What is left."""
         if self._all or not any(pattern.search(text) for text in said for pattern in _OF_A_SPEAKER):
             return said

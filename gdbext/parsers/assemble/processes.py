@@ -7,8 +7,8 @@ from typing import List, Optional
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.joined_headings import is_about, joined
-from gdbext.parsers.assemble.line_events import ProcessHead, Said
+from gdbext.parsers.assemble.joined_headings import is_about, merge_process_heads
+from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
 from gdbext.parsers.cleaning import Stream
 
 _OF_CHILD = regex(r"\s*Process \S{0,80}Process-\d")
@@ -16,13 +16,13 @@ _MOST_REMEMBERED = 2048
 _MOST_MESSAGES = 200
 
 
-class Roll:
+class ProcessList:
     """`here` is the process that threads are added to. A head that was read is `pending` until its first thread comes,
     so that two headings in a row are of one process."""
 
     def __init__(self, stream: Stream) -> None:
         self.processes: List[Process] = []
-        self.messages: List[Said] = []  # before the first process, or of ranks that may be in another stream
+        self.messages: List[LogMessage] = []  # before the first process, or of ranks that may be in another stream
         self.here: Optional[Process] = None
         self.pending: Optional[ProcessHead] = None
         self._stream = stream
@@ -31,10 +31,10 @@ class Roll:
         """What follows is of the process of this head: a known one where pid or rank say so."""
         known = self._of_pid(head.pid) or self._sampled_again(head)
         if known is not None and known.threads:
-            known.head = joined(known.head, head)
+            known.head = merge_process_heads(known.head, head)
             self.here, self.pending = known, None
         else:
-            self.pending = joined(self.pending, head) if self.pending else head
+            self.pending = merge_process_heads(self.pending, head) if self.pending else head
 
     def interrupted(self) -> None:
         """Somebody typed Ctrl-C: a traceback without its exception is of a process that lived, and so is the line with
@@ -57,7 +57,7 @@ class Roll:
         if self.pending is not None or self.here is None:
             head = self.pending or ProcessHead()
             if self._stream.rank is not None or self._stream.pid is not None:
-                head = joined(ProcessHead(rank=self._stream.rank, pid=self._stream.pid), head)
+                head = merge_process_heads(ProcessHead(rank=self._stream.rank, pid=self._stream.pid), head)
             self.here, self.pending = Process(head=head), None
             self.processes.append(self.here)
             self._hand_over(self.here)
@@ -78,7 +78,7 @@ class Roll:
         self.here = known
         return known
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: LogMessage) -> None:
         """A message to the process at hand if it can be its own; else it is kept for whoever it is about. Under a
         heading whose stacks have not come it is of that process."""
         if self.pending is not None and said.rank is None and said.pid in (None, self.pending.pid or said.pid):

@@ -13,19 +13,19 @@ from gdbext.knowledge.launch.launchers import RANK_ARGUMENTS
 from gdbext.knowledge.log_lines import LAUNCHER_SAW
 from gdbext.knowledge.log_lines.last_words import OF_ITSELF
 from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers import text_lines
 from gdbext.parsers.assemble.assembler import Assembler
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.file_owners import once, owner_of, shared_folders, together
+from gdbext.parsers.assemble.file_owners import join_texts_of_rank, merge_mentioned_ranks, owner_of, shared_folders
 from gdbext.parsers.assemble.joined_headings import is_about
-from gdbext.parsers.assemble.line_events import ProcessHead, Said
-from gdbext.parsers.assemble.log_writers import Speakers
+from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
+from gdbext.parsers.assemble.log_writers import LogWriters
 from gdbext.parsers.assemble.text_limits import Tally
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
-from gdbext.parsers.cleaning import UNNAMED, Stream, clean
-from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names, taken
+from gdbext.parsers.cleaning import UNNAMED, Stream, clean_lines
+from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names, take_reports
 from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
 from gdbext.parsers.compute_sanitizer.xid_owners import with_xids
 from gdbext.parsers.formats import pyspy_json
@@ -35,7 +35,7 @@ _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
 _FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
-_GOES_ON = regex(
+_CONTINUATION = regex(
     r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
 )
 """Lines of torch's messages behind the first."""
@@ -61,17 +61,17 @@ def parse_files(
     said: List[str] = []
     names = [name for name, _ in texts]
     shared = shared_folders(names)
-    whose = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
+    owners = {name: owner_of(name[shared:]) for name in names} if len(texts) > 1 else {}
     of_reports = ranks_of_names(names)
     reports: List[FileReport] = []
-    for name, data in together(texts, whose):
-        owner = whose.get(name, UNNAMED)
+    for name, data in join_texts_of_rank(texts, owners):
+        owner = owners.get(name, UNNAMED)
         found = _parse(name, data, tally, of_reports.get(name, owner) if owner.rank is None else owner, streamed)
         reports += found.reports
         processes += _titled(name, found.processes) if len(texts) > 1 else found.processes
         problems += found.problems
         said += found.said
-    processes = given_to(once(processes), reports) if reports else once(processes)
+    processes = given_to(merge_mentioned_ranks(processes), reports) if reports else merge_mentioned_ranks(processes)
     processes, said = with_xids(processes, said, texts)
     problems += _not_understood(tally)
     numbered = _called([replace(process, index=index) for index, process in enumerate(processes)])
@@ -92,32 +92,32 @@ class _Found(NamedTuple):
     reports: Sequence[FileReport] = ()
 
 
-def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mapping[str, ReportStream]) -> _Found:
-    whole = text_lines.cut(name, data)
+def _parse(name: str, data: bytes, tally: Tally, writer: Stream, streamed: Mapping[str, ReportStream]) -> _Found:
+    whole = text_lines.head_and_tail(name, data)
     text, unreadable = text_lines.as_text(whole)
     problems = [*whole.problems, *unreadable]
     if not text:
         return _Found((), problems)
-    reports, text = taken(name, text, whose, streamed.get(name))
+    reports, text = take_reports(name, text, writer, streamed.get(name))
     if reports and not text.strip():
         return _Found((), problems, (), reports)
-    spied = pyspy_json.extract(text)
-    problems += [f"{name}: {problem}" for problem in spied.problems]
-    for process in spied.processes:
+    pyspy_dump = pyspy_json.extract(text)
+    problems += [f"{name}: {problem}" for problem in pyspy_dump.problems]
+    for process in pyspy_dump.processes:
         tally.add(process)
-    streams = _assemble(spied.rest, tally, whose)
+    streams = _assemble(pyspy_dump.rest, tally, writer)
     written = [process for one in streams for process in one.processes]
     _drop_copies(streams)
     _keep_with_process(written)
     for process in written:
         process.drop_what_says_nothing()
-    processes = [process for process in (*spied.processes, *written) if process.shows_stacks]
+    processes = [process for process in (*pyspy_dump.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in (*one.messages, *_left_over(one))]
     _number_by_launcher(processes, [message.text for _, message in loose])
-    speakers = Speakers()
+    speakers = LogWriters()
     spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
     nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
-    named_only: List[Tuple[Stream, Said]] = []
+    named_only: List[Tuple[Stream, LogMessage]] = []
     for stream, message in loose[:_MOST_MESSAGES]:
         pid = stream.pid if message.pid is None else message.pid
         same = nameless and None in (pid, processes[0].head.pid)  # one rank speaks and one process is seen
@@ -132,12 +132,12 @@ def _parse(name: str, data: bytes, tally: Tally, whose: Stream, streamed: Mappin
             named_only.append((stream, message))
     said = [_prefixed(stream, message.text) for stream, message in speakers.by_name(named_only, bool(processes))]
     if not processes:
-        said = speakers.hear(said)
+        said = speakers.assign_lines(said)
     speaking = speakers.finished(said, processes)
     found = [_identified(process.finished(0)) for process in (*processes, *speaking)]
-    if whose.rank is not None and not (found or reports):  # its log tells nothing: that may tell all
+    if writer.rank is not None and not (found or reports):  # its log tells nothing: that may tell all
         silent = f"no line of {name} reports a fault; the last line is: {_last_line(text)}"
-        found = [replace(speakers.find(whose.rank, None).finished(0), problems=(silent,))]
+        found = [replace(speakers.find(writer.rank, None).finished(0), problems=(silent,))]
     problems += [_PRINTED_AGAIN.format(label) for label in _printed_again(processes, found)]
     return _Found(_named_after_file(name, _in_order(found, streams)), problems, said, reports)
 
@@ -160,19 +160,19 @@ def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) ->
     return [process.label for one, process in zip(written, found) if any(thread.superseded for thread in one.threads)]
 
 
-def _assemble(text: str, tally: Tally, whose: Stream) -> List[Assembler]:
+def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     carried = False  # whether the lines of a stack follow that begins behind a prefix
-    for stream, line in clean(text_lines.lines(text)):
+    for stream, line in clean_lines(text_lines.lines(text)):
         if stream != UNNAMED:
             carried = "Traceback (most recent" in line
-        elif _GOES_ON.match(line) or carried:
+        elif _CONTINUATION.match(line) or carried:
             stream = last  # torch's and SGLang's loggers name the rank before the first line of a message only
             carried = carried and (line[:1] in (" ", "\t") or line.startswith("Traceback"))
         last = stream
         if stream == UNNAMED:
-            stream = whose
+            stream = owner
         one = streams.get(stream)
         if one is None and len(streams) >= _MOST_STREAMS:
             one, stream = streams.get(UNNAMED), UNNAMED
@@ -200,10 +200,10 @@ def _drop_copies(streams: Sequence[Assembler]) -> None:
         ]
 
 
-def _left_over(stream: Assembler) -> List[Said]:
+def _left_over(stream: Assembler) -> List[LogMessage]:
     """Lines of processes whose stacks turned out to say nothing."""
     bare = [process for process in stream.processes if not process.shows_stacks]
-    return [Said(text, process.head.pid, process.head.rank) for process in bare for text in process.said]
+    return [LogMessage(text, process.head.pid, process.head.rank) for process in bare for text in process.said]
 
 
 def _keep_with_process(written: Sequence[Process]) -> None:
@@ -229,7 +229,7 @@ def _calls(thread: Thread) -> Tuple[Tuple[object, ...], ...]:
     return tuple((frame.function, frame.file, frame.line) for frame in thread.frames)
 
 
-def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
+def _owner(message: LogMessage, processes: Sequence[Process]) -> Optional[Process]:
     """Whose a message is; the only process takes what nothing speaks against, of several none takes what names none."""
     named = message.pid is not None or message.rank is not None
     for process in processes if named or len(processes) == 1 else ():
@@ -241,7 +241,7 @@ def _owner(message: Said, processes: Sequence[Process]) -> Optional[Process]:
     return None
 
 
-def _rank_of(stream: Stream, message: Said) -> Optional[int]:
+def _rank_of(stream: Stream, message: LogMessage) -> Optional[int]:
     """Whose line it is: the prefix knows better than the text, which may have the number within a group."""
     return message.rank if stream.rank is None else stream.rank
 
@@ -276,7 +276,7 @@ def _numbered_by_arguments(process: RankSnapshot) -> RankSnapshot:
 
 def _rank(groups: Dict[str, Optional[str]], known: Optional[int]) -> Optional[int]:
     """A title's rank; where it has only the number in the tensor parallel group, that is the rank."""
-    found = {name: whole(value) for name, value in groups.items()}
+    found = {name: integer_or_none(value) for name, value in groups.items()}
     numbers = {name: value for name, value in found.items() if value is not None}
     if known is not None or not numbers:
         return known

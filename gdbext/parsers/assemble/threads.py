@@ -9,7 +9,7 @@ from gdbext.knowledge.log_lines.last_words import HANDLERS
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.parsers.assemble.line_events import FrameLine, ThreadHead
-from gdbext.parsers.source_line import called
+from gdbext.parsers.source_line import call_frame
 
 MOST_FRAMES = 1024
 """Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
@@ -58,7 +58,7 @@ class Thread:
         self.addressed.append(line.addressed)
         return True
 
-    def goes_down(self, line: FrameLine) -> bool:
+    def is_reversed(self, line: FrameLine) -> bool:
         """Whether a stack that began with the outermost frame goes on, as people turn it over: #6, #5, #4."""
         before = self.numbers[-1] if self.numbers else None
         falls = line.number is not None and before is not None and line.number == before - 1
@@ -88,7 +88,7 @@ class Thread:
         frames = self._with_inlining(frames)
         truncated = self.truncated
         if self.code and self.reversed and (self._was_alive() or not self.problems):
-            frames += filter(None, [called(self.code)])
+            frames += filter(None, [call_frame(self.code)])
         if self.reversed:
             frames.reverse()
             if len(frames) > MOST_FRAMES:

@@ -17,7 +17,7 @@ from gdbext.knowledge.errors.compute_sanitizer import (
 )
 from gdbext.model.gpu_errors import DevicePlace, GpuError, NearestAllocation
 from gdbext.model.stack import Frame
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.mangled import qualified_name
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.frame_lines import Place, named_frame
@@ -62,7 +62,7 @@ def error_of(lines: Sequence[str]) -> Optional[GpuError]:
         counts = [match.group(2) for match in (_HAZARDS.match(line.strip()) for line in lines) if match]
         hazards = sum(number(one) or 0 for one in counts) if counts else None
         block = _IN_BLOCK.match(head)
-        places = [replace(one, block=_tight(block.group(1))) for one in places] if block else places
+        places = [replace(one, block=_without_blanks(block.group(1))) for one in places] if block else places
     on_device = [_device_frame(line.strip()[13:].strip()) for line in lines if line.strip().startswith("Device Frame:")]
     outermost = on_device[-1].function if on_device else places[0].function if places else ""
     address, problem, nearest = _address(lines)
@@ -105,7 +105,7 @@ def _add_place(places: List[DevicePlace], text: str) -> None:
         places[-1] = replace(places[-1], thread=by.group(1), block=by.group(2) or "")
     elif hazard:
         place = device_place(hazard.group(3))
-        places.append(replace(place, access=hazard.group(1).lower(), thread=_tight(hazard.group(2))))
+        places.append(replace(place, access=hazard.group(1).lower(), thread=_without_blanks(hazard.group(2))))
     elif other:
         places.append(replace(device_place(other.group(2)), access=other.group(1).lower()))
 
@@ -118,7 +118,7 @@ def device_place(text: str) -> DevicePlace:
     rest = (first.group(2) or "") if first else text
     before = _FILE_FIRST.match(rest)
     if first or before:
-        file, line = (before.group(1), whole(before.group(2))) if before else ("", None)
+        file, line = (before.group(1), integer_or_none(before.group(2))) if before else ("", None)
         name = rest[before.end() :] if before else rest
         return DevicePlace(
             function=_readable(name), file=file, line=line, offset=_hex(first.group(1)) if first else None
@@ -135,7 +135,7 @@ def _readable(name: str) -> str:
     return (qualified_name(name) or name) if name.startswith("_Z") else name
 
 
-def _tight(triple: str) -> str:
+def _without_blanks(triple: str) -> str:
     return triple.replace(" ", "")
 
 
@@ -149,12 +149,15 @@ def _address(lines: Sequence[str]) -> Tuple[Optional[int], str, Optional[Nearest
     address, problem, nearest = None, "", None
     for line in lines[1:]:
         text = line.strip()
-        said, near = _ADDRESS.match(text), _NEAREST.match(text)
+        said, allocation = _ADDRESS.match(text), _NEAREST.match(text)
         if said and address is None:
             address, problem = _hex(said.group(1)), said.group(2).strip()
-        elif near and nearest is None:
+        elif allocation and nearest is None:
             nearest = NearestAllocation(
-                near["side"] or "inside", number(near["distance"]), _hex(near["address"]), number(near["size"])
+                allocation["side"] or "inside",
+                number(allocation["distance"]),
+                _hex(allocation["address"]),
+                number(allocation["size"]),
             )
     return address, problem, nearest
 
@@ -192,7 +195,7 @@ def host_frame(text: str) -> Frame:
         return replace(named_frame("", Place(text)), module_offset=where)
     placed = _FILE_FIRST.match(text)
     if placed:
-        at_line = Place(None, placed.group(1), whole(placed.group(2)))
+        at_line = Place(None, placed.group(1), integer_or_none(placed.group(2)))
         return replace(named_frame(text[placed.end() :], at_line), module_offset=where)
     name, file, line = _placed(text)
     if line is None and " in " in text:
@@ -206,7 +209,7 @@ def host_frame(text: str) -> Frame:
 def _with_place(frame: Frame, text: str) -> Frame:
     """A frame with what stands behind its `in`."""
     file, colon, digits = text.rpartition(":")
-    line = whole(digits)
+    line = integer_or_none(digits)
     if colon and line is not None:
         if _is_python(file):
             return Frame(frame.function, file=file, line=line, language="python")
@@ -218,7 +221,7 @@ def _placed(text: str) -> Tuple[str, str, Optional[int]]:
     """`NAME in FILE:LINE` in its parts; all is name where it does not end like that."""
     name, inside, place = text.rpartition(" in ")
     file, colon, digits = place.rpartition(":")
-    line = whole(digits)
+    line = integer_or_none(digits)
     return (name, file, line) if inside and colon and line is not None else (text, "", None)
 
 
@@ -228,7 +231,7 @@ def _is_python(file: str) -> bool:
 
 def number(text: Optional[str]) -> Optional[int]:
     """A number that may carry commas: `9,665`."""
-    return whole(text.replace(",", "")) if text else None
+    return integer_or_none(text.replace(",", "")) if text else None
 
 
 def _hex(text: Optional[str]) -> Optional[int]:

@@ -11,7 +11,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream
 from gdbext.parsers.compute_sanitizer.report_stream import ReportStream, WriterReport, has_reports
-from gdbext.parsers.compute_sanitizer.report_tally import folded
+from gdbext.parsers.compute_sanitizer.report_tally import merge_equal_errors
 from gdbext.parsers.text_lines import lines
 
 _NAME = regex(SANITIZER_FILE)
@@ -25,15 +25,15 @@ class FileReport(NamedTuple):
     report: WriterReport
 
 
-def taken(name: str, text: str, whose: Stream, streamed: Optional[ReportStream]) -> Tuple[List[FileReport], str]:
+def take_reports(name: str, text: str, owner: Stream, streamed: Optional[ReportStream]) -> Tuple[List[FileReport], str]:
     """The reports in a text, and the text without them. `streamed` has read all of it, of which the text is a part."""
     if not has_reports(text) and streamed is None:
         return [], text
-    reader = ReportStream(whose)
+    reader = ReportStream(owner)
     rest = [line for line in lines(text) if not reader.feed(line)]
     found = (streamed or reader).finished()
     if streamed is not None:
-        found = [one._replace(writer=whose) if one.writer == UNNAMED else one for one in found]
+        found = [one._replace(writer=owner) if one.writer == UNNAMED else one for one in found]
     return [FileReport(name, one) for one in found], "\n".join(rest) if found else text
 
 
@@ -87,7 +87,7 @@ def _owner(processes: Sequence[RankSnapshot], writer: Stream, file: str) -> Opti
 def _with(process: RankSnapshot, report: WriterReport) -> RankSnapshot:
     return replace(
         process,
-        gpu_errors=folded((*process.gpu_errors, *report.errors)),
+        gpu_errors=merge_equal_errors((*process.gpu_errors, *report.errors)),
         said=(*process.said, report.said),
         problems=(*process.problems, *report.problems),
     )

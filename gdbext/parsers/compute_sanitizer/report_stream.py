@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.knowledge.errors.compute_sanitizer import BANNER, DETAIL, ENDS, NOT_PRINTED, SUMMARY, TROUBLE
+from gdbext.knowledge.errors.compute_sanitizer import BANNER, DETAIL, ENDS, NOT_PRINTED, SUMMARY, TOOL_PROBLEMS
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.cleaning import UNNAMED, Stream, split_prefix
@@ -20,7 +20,7 @@ from gdbext.parsers.text_lines import LONGEST_LINE
 MARK = "========="
 """What the tool puts before its lines; --prefix changes it."""
 _MARKS = (MARK, "COMPUTE-SANITIZER", "CUDA-MEMCHECK", ROOT)
-_BANNER, _ENDS, _SUMMARY, _TROUBLE, _HIDDEN = map(regex, (BANNER, ENDS, SUMMARY, TROUBLE, NOT_PRINTED))
+_BANNER, _ENDS, _SUMMARY, _TROUBLE, _HIDDEN = map(regex, (BANNER, ENDS, SUMMARY, TOOL_PROBLEMS, NOT_PRINTED))
 _DETAIL = regex(DETAIL)
 _COLOUR = re.compile("\x1b\\[[0-9;?]{0,20}[A-Za-z]")
 _DIFFERS = re.compile(r"0x[0-9a-fA-F]+|\(\d+,\d+,\d+\)|\d[\d,]* bytes? (?:after|before)")
@@ -51,8 +51,8 @@ def has_reports(text: str) -> bool:
 class ReportStream:
     """Feed it lines, or bytes as they come; take what `finished` gives."""
 
-    def __init__(self, whose: Stream = UNNAMED) -> None:
-        self._whose = whose
+    def __init__(self, owner: Stream = UNNAMED) -> None:
+        self._whose = owner
         self._mark = MARK
         self._writers: Dict[Stream, _Writer] = {}
         self._before: Dict[Stream, int] = {}  # lines of a report whose beginning was not seen

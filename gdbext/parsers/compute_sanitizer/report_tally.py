@@ -10,10 +10,10 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.ranges import counted
 
 MOST_KINDS = 2000
-_MOST_TROUBLES = 20
+_MOST_TOOL_PROBLEMS = 20
 
 
-def same(error: GpuError) -> Tuple[object, ...]:
+def error_key(error: GpuError) -> Tuple[object, ...]:
     """What two errors must share to be one."""
     places = tuple((one.function, one.file, one.line, one.access) for one in error.places)
     frames = (*map(_call, error.device_frames), *map(_call, error.host_frames))
@@ -44,10 +44,10 @@ class ReportTally:
 
     def add(self, error: GpuError) -> None:
         self.printed += error.count
-        key = same(error)
+        key = error_key(error)
         known = self._errors.get(key)
         if known is not None:
-            self._errors[key] = added(known, error)
+            self._errors[key] = merge_errors(known, error)
         elif len(self._errors) < MOST_KINDS:
             self._errors[key] = error
         else:
@@ -60,7 +60,7 @@ class ReportTally:
 
     def trouble(self, text: str) -> None:
         """A line of the tool about itself."""
-        if len(self._troubles) < _MOST_TROUBLES:
+        if len(self._troubles) < _MOST_TOOL_PROBLEMS:
             self._troubles[text[:200]] = None
 
     def said(self) -> str:
@@ -98,7 +98,7 @@ class ReportTally:
         return found
 
 
-def added(known: GpuError, more: GpuError) -> GpuError:
+def merge_errors(known: GpuError, more: GpuError) -> GpuError:
     """One error for both: the first one's thread, block and address, the counts of both."""
     hazards: Optional[int] = known.hazards
     if more.hazards is not None:
@@ -106,7 +106,7 @@ def added(known: GpuError, more: GpuError) -> GpuError:
     return replace(known, count=known.count + more.count, hazards=hazards)
 
 
-def folded(errors: Iterable[GpuError]) -> Tuple[GpuError, ...]:
+def merge_equal_errors(errors: Iterable[GpuError]) -> Tuple[GpuError, ...]:
     """Equal ones as one, in their order."""
     tally = ReportTally()
     for one in errors:

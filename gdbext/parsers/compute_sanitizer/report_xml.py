@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from gdbext.knowledge.errors.compute_sanitizer import TOOLS
 from gdbext.model.gpu_errors import DevicePlace, GpuError
 from gdbext.model.stack import Frame
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.parsers.compute_sanitizer.report_block import MOST_FRAMES, error_of
 from gdbext.parsers.compute_sanitizer.report_tally import ReportTally
 from gdbext.parsers.frame_lines import Place, named_frame
@@ -57,7 +57,7 @@ class XmlReport:
     def _take(self, record: ElementTree.Element) -> None:
         text = _text(record, "what/text") or _text(record, "what") or _text(record, "kind")
         said = error_of([text]) if text else None
-        size = whole(_text(record, "what/size"))
+        size = integer_or_none(_text(record, "what/size"))
         where = list(_places(record))
         if said is None and not where:
             return
@@ -90,7 +90,7 @@ def _kind(text: str) -> str:
 
 def _problem(record: ElementTree.Element) -> str:
     error = _text(record, "what/error")
-    return error[:80] if whole(error) is None else ""
+    return error[:80] if integer_or_none(error) is None else ""
 
 
 def _places(record: ElementTree.Element) -> Iterator[DevicePlace]:
@@ -99,7 +99,7 @@ def _places(record: ElementTree.Element) -> Iterator[DevicePlace]:
         yield DevicePlace(
             function=_text(place, "func"),
             file=_joined(place),
-            line=whole(_text(place, "line")) or None,
+            line=integer_or_none(_text(place, "line")) or None,
             offset=_number(_text(place, "pc")),
             thread="" if number else thread,
             block="" if number else block,
@@ -110,7 +110,7 @@ def _frames(record: ElementTree.Element) -> Iterator[Frame]:
     stacks = record.findall("hostStack")
     launch = [one for one in stacks if "alloc" not in _text(one, "saveLocation").lower()]
     for frame in (launch or stacks or [record])[0].findall("frame")[:MOST_FRAMES]:
-        name, file, line = _text(frame, "func"), _joined(frame), whole(_text(frame, "line")) or None
+        name, file, line = _text(frame, "func"), _joined(frame), integer_or_none(_text(frame, "line")) or None
         if file.endswith((".py", ".pyx")):
             yield Frame(name, file=file, line=line, language="python")
         else:

@@ -10,12 +10,12 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gdbext.knowledge.errors.xid import BUS_OF_PROCESS, XID_LINE
 from gdbext.model.job import RankSnapshot
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 
 _XID, _BUS = regex(XID_LINE), regex(BUS_OF_PROCESS)
 _MOST_LINES = 1_000_000
-_MOST_SAID = 64
+_MOST_XID_LINES = 64
 
 
 Gpus = Mapping[int, Set[Tuple[str, int]]]
@@ -34,7 +34,7 @@ def with_xids(
     for one in [one for one in processes if _is_line_alone(one)]:
         at = _owner(found, one, one.said[0], gpus)
         if at is not None:
-            found[at] = _told(found[at], one.said)
+            found[at] = _with_lines(found[at], one.said)
             found.remove(one)
     left = []
     for line in said:
@@ -42,7 +42,7 @@ def with_xids(
         if at is None:
             left.append(line)
         else:
-            found[at] = _told(found[at], (line,))
+            found[at] = _with_lines(found[at], (line,))
     return found, left
 
 
@@ -51,8 +51,8 @@ def _is_line_alone(one: RankSnapshot) -> bool:
     return nothing_else and bool(one.said) and all(_XID.search(line) for line in one.said)
 
 
-def _told(process: RankSnapshot, lines: Sequence[str]) -> RankSnapshot:
-    return replace(process, said=(*process.said, *lines)[:_MOST_SAID])
+def _with_lines(process: RankSnapshot, lines: Sequence[str]) -> RankSnapshot:
+    return replace(process, said=(*process.said, *lines)[:_MOST_XID_LINES])
 
 
 def _owner(processes: Sequence[RankSnapshot], but: Optional[RankSnapshot], line: str, gpus: Gpus) -> Optional[int]:
@@ -61,7 +61,7 @@ def _owner(processes: Sequence[RankSnapshot], but: Optional[RankSnapshot], line:
     if match is None:
         return None
     owners = {pid for _, pid in found} if len(found := gpus.get(_number(match.group("bus")), set())) == 1 else set()
-    for pid in (whole(match.group("pid")), *owners):
+    for pid in (integer_or_none(match.group("pid")), *owners):
         same = [at for at, one in enumerate(processes) if pid is not None and one.pid == pid and one is not but]
         shown = [at for at in same if processes[at].threads or processes[at].gpu_errors] or same
         if len(shown) == 1:

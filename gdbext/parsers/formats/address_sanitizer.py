@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, announced, detail, number, row
+from gdbext.parsers.assemble.line_events import (
+    Event,
+    FrameLine,
+    LogMessage,
+    OtherStack,
+    ProcessHead,
+    Several,
+    ThreadHead,
+)
+from gdbext.parsers.formats.format_row import Row, announcement, detail, number, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
@@ -41,7 +49,7 @@ def _bare_frame(match: Match[str]) -> Event:
 def _warning(match: Match[str]) -> Event:
     """Of the thread sanitizer, which goes on: nobody died."""
     pid = int(match.group("pid"))
-    return Several((ProcessHead(pid=pid), Said(match.string.strip(), pid)))
+    return Several((ProcessHead(pid=pid), LogMessage(match.string.strip(), pid)))
 
 
 def _acquires(match: Match[str]) -> Event:
@@ -56,7 +64,7 @@ ROWS: Tuple[Row, ...] = (
         "Sanitizer:",
         r"\s{0,4}==(?P<pid>\d{1,9})==\s?"
         r"(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress|Thread|UndefinedBehavior)Sanitizer: .*)",
-        announced,
+        announcement,
     ),
     row("sanitizer", "ThreadSanitizer:", r"\s{0,4}WARNING: ThreadSanitizer: .* \(pid=(?P<pid>\d{1,9})\)", _warning),
     row(
@@ -80,7 +88,7 @@ ROWS: Tuple[Row, ...] = (
         ":",
         r"\s{0,8}(?:Mutex M\d{1,9} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
         r"|Thread T\d{1,9} .{0,80}(?:created by|finished at)|Location is |Hint: Mutex|As if synchronized)",
-        lambda _: Aside(),
+        lambda _: OtherStack(),
         "sanitizer",
     ),
     row(
@@ -88,7 +96,7 @@ ROWS: Tuple[Row, ...] = (
         " by ",
         r"\s{0,8}(?:Previous (?:atomic )?(?:read|write) of size \d"
         r"|(?:freed|previously allocated|allocated) by thread T?\d)",
-        lambda _: Aside(),
+        lambda _: OtherStack(),
     ),
     row("", "SUMMARY: ", r"\s{0,8}SUMMARY: \w{1,20}Sanitizer", detail),
     row("", "Cycle in lock order", r"\s{0,8}Cycle in lock order graph: ", detail),

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, announced, detail, native, number, outermost_first, row
+from gdbext.parsers.assemble.line_events import (
+    Event,
+    FrameLine,
+    FramesMissing,
+    LogMessage,
+    ProcessHead,
+    Several,
+    ThreadHead,
+)
+from gdbext.parsers.formats.format_row import Row, announcement, detail, native_frame, number, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
@@ -63,7 +71,10 @@ def _died(match: Match[str]) -> Event:
     """The stack of that thread follows."""
     text, tid = match.group("text"), match.group("tid")
     return Several(
-        (Said(text, int(match.group("pid")), about="next"), ThreadHead(id=tid, lwp=whole(tid), current=True))
+        (
+            LogMessage(text, int(match.group("pid")), about="next"),
+            ThreadHead(id=tid, lwp=integer_or_none(tid), current=True),
+        )
     )
 
 
@@ -85,7 +96,7 @@ def _hung(match: Match[str]) -> Event:
     """The kernel's watchdog: the stack of that thread follows, which sleeps uninterruptibly."""
     tid = match.group("tid")
     head = ThreadHead(id=tid, lwp=int(tid), name=match.group("name"), state="D")
-    return Several((head, Said(match.group().strip())))
+    return Several((head, LogMessage(match.group().strip())))
 
 
 def _kernel_frame(match: Match[str]) -> Event:
@@ -128,7 +139,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:0x[0-9a-f]{6,16} )?" + _SYMBOL,
         _symbols_frame,
     ),
-    row("boost", "Signal (", r"Signal \(\d{1,2}\) received", announced),
+    row("boost", "Signal (", r"Signal \(\d{1,2}\) received", announcement),
     row("glog", "Stack for thread ", r".{0,120}\bStack for thread (?P<name>[\w.-]{1,64})/(?P<tid>\d{1,9}):", _thread),
     row(
         "glog",
@@ -140,11 +151,11 @@ ROWS: Tuple[Row, ...] = (
         "glog",
         "received by PID ",
         r"\s{0,4}(?:\[SignalInfo: )?(?P<text>\*\*\* .{0,80}received by PID (?P<pid>\d{1,9}) .*)",
-        lambda match: Said(match.group("text").strip(" ]"), int(match.group("pid")), about="next"),
+        lambda match: LogMessage(match.group("text").strip(" ]"), int(match.group("pid")), about="next"),
     ),
-    row("backtrace", "!!! uWSGI ", r"!!! uWSGI (?:worker|process) (?P<pid>\d{1,9}) got \S.{1,60} !!!", announced),
+    row("backtrace", "!!! uWSGI ", r"!!! uWSGI (?:worker|process) (?P<pid>\d{1,9}) got \S.{1,60} !!!", announcement),
     row("backtrace", "*** backtrace of ", r"\*\*\* backtrace of \d{1,9} \*\*\*", detail),
-    row("backtrace", "Signal: ", r"Signal: \S.*", announced),
+    row("backtrace", "Signal: ", r"Signal: \S.*", announcement),
     row(
         "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
     ),
@@ -159,7 +170,7 @@ ROWS: Tuple[Row, ...] = (
         "coredump",
         " dumped core",
         r"\s{0,40}(?:Message: )?(?P<text>Process (?P<pid>\d{1,9}) \(.{1,64}\) of user \d{1,9} dumped core.*)",
-        announced,
+        announcement,
     ),
     row("coredump", "tack trace of thread ", r"\s{0,80}Stack trace of thread (?P<tid>\d{1,9}):", _thread),
     row(
@@ -175,7 +186,7 @@ ROWS: Tuple[Row, ...] = (
         "",
         "@ ... and at least",
         r".{0,120}@ \.\.\. and at least",
-        lambda _: Cut("the tool left out the outer frames"),
+        lambda _: FramesMissing("the tool left out the outer frames"),
         "glog",
     ),
     row(
@@ -184,7 +195,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}:\s)?"
         r"\s{1,8}@\s{1,20}(?:(?P<pc>0x[0-9a-f]+)\s{1,8})?(?:(?:\d{1,9}|\(unknown\))\s{1,8})?"
         r"(?:(?P<file>[\w./+-]{1,400}\.\w{1,4}):(?P<line>\d{1,9}) )?(?P<name>\S.*)",
-        native,
+        native_frame,
     ),
     row(
         "hs_err",
@@ -240,7 +251,7 @@ ROWS: Tuple[Row, ...] = (
         ") in ",
         r"\[(?P<number>\d{1,3})\] (?P<name>\S.{0,2000}?)(?:\+0x[0-9a-f]{1,16})?\((?P<pc>0x[0-9a-f]{6,16})\) in "
         r"(?P<lib>/\S+)$",
-        native,
+        native_frame,
     ),
     row("", "", r"\[\d{1,3}\] \?\?\?\(0\)$", detail, "caffe2"),
 )

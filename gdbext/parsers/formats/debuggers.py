@@ -7,8 +7,16 @@ from typing import Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
-from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Prompt, Standing, ThreadHead
-from gdbext.parsers.formats.format_row import Row, announced, detail, location, number, process, row
+from gdbext.parsers.assemble.line_events import (
+    Event,
+    FrameLine,
+    FramesMissing,
+    ProcessHead,
+    Prompt,
+    Standing,
+    ThreadHead,
+)
+from gdbext.parsers.formats.format_row import Row, announcement, detail, location, number, process_head, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
@@ -134,14 +142,14 @@ ROWS: Tuple[Row, ...] = (
         "gdb",
         "Program ",
         r"(?P<text>Program (?:terminated with|received) signal SIG(?:ABRT|BUS|FPE|ILL|SEGV|SYS)\b.*)",
-        announced,
+        announcement,
     ),
     row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),
     row("gdb", "hread ", r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b", _selected),
     row(
         "gdb", "(LWP ", r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)", _listed
     ),
-    row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", process),
+    row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", process_head),
     row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),
     row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),
     row("", ":", r" {4}(?P<file>\S+?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "eu-stack"),
@@ -155,9 +163,16 @@ ROWS: Tuple[Row, ...] = (
     row("lldb", "frame #", r"\s{0,8}\*?\s{0,4}frame " + _COUNT + r"(?:(?P<pc>0x[0-9a-f]+) )?(?P<body>.+)", _lldb_frame),
     row("gdb", "#", r"\s{0,12}(?:=>|\*)?\s{0,4}" + _COUNT + r"(?P<body>\S.*)", _gdb_frame),
     row("", "db) ", r"\((?:cuda-)?(?:gdb|lldb)\) (?P<command>.*)", _prompt),
-    row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", process),
-    row("gdb", "Backtrace stopped", r"(?P<reason>Backtrace stopped: .*)", lambda match: Cut(match.group("reason"))),
-    row("gdb", "(More stack", r"\(More stack frames follow", lambda match: Cut("more frames were not printed")),
+    row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", process_head),
+    row(
+        "gdb",
+        "Backtrace stopped",
+        r"(?P<reason>Backtrace stopped: .*)",
+        lambda match: FramesMissing(match.group("reason")),
+    ),
+    row(
+        "gdb", "(More stack", r"\(More stack frames follow", lambda match: FramesMissing("more frames were not printed")
+    ),
     row(
         "gdb",
         "(process ",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tuple
 
 from gdbext.model.stack import Frame
-from gdbext.model.text.literals import any_of, needed
+from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Detail, Event, FrameLine, Location, ProcessHead, Said
+from gdbext.parsers.assemble.line_events import Detail, Event, FrameLine, Location, LogMessage, ProcessHead
 from gdbext.parsers.frame_lines import Place, named_frame
 
 Read = Callable[[Match[str]], Optional[Event]]
@@ -44,7 +44,7 @@ def detail(_: Match[str]) -> Detail:
     return Detail()
 
 
-def native(match: Match[str]) -> FrameLine:
+def native_frame(match: Match[str]) -> FrameLine:
     """A native frame, of those of its parts that the pattern has groups for."""
     has = match.groupdict()
     place = Place(has.get("lib"), has.get("file"), number(has.get("line")))
@@ -53,7 +53,7 @@ def native(match: Match[str]) -> FrameLine:
 
 def outermost_first(match: Match[str]) -> FrameLine:
     """The same, of a tool that lists the callers first."""
-    return replace(native(match), outermost_first=True)
+    return replace(native_frame(match), outermost_first=True)
 
 
 def python(match: Match[str]) -> FrameLine:
@@ -72,15 +72,15 @@ def location(match: Match[str]) -> Location:
     return Location(match.group("file"), int(match.group("line")))
 
 
-def process(match: Match[str]) -> ProcessHead:
+def process_head(match: Match[str]) -> ProcessHead:
     """What follows is of that process."""
     return ProcessHead(title=match.groupdict().get("title", ""), pid=int(match.group("pid")))
 
 
-def announced(match: Match[str]) -> Said:
+def announcement(match: Match[str]) -> LogMessage:
     """What a tool says before the stack that it is about."""
     has = match.groupdict()
-    return Said(has.get("text") or match.group(), number(has.get("pid")), about="next")
+    return LogMessage(has.get("text") or match.group(), number(has.get("pid")), about="next")
 
 
 def number(text: Optional[str]) -> Optional[int]:
@@ -100,7 +100,7 @@ class Grammar:
         known = self._by_kind.get(inside)
         if known is None:
             known = self._by_kind[inside] = _Kind(self._rows, inside)
-        for one in known.worth_trying(line):
+        for one in known.candidate_rows(line):
             if one.need in line:
                 match = one.pattern.match(line)
                 event = one.read(match) if match else None
@@ -120,7 +120,7 @@ class _Kind:
         self._quick: Optional[Pattern[str]] = None
         self._lines = 0
 
-    def worth_trying(self, line: str) -> Tuple[Row, ...]:
+    def candidate_rows(self, line: str) -> Tuple[Row, ...]:
         """All rows; only those that need no text where the line has none of what the others need. A short text is read
         before that is worked out."""
         self._lines += 1
@@ -134,7 +134,13 @@ class _Kind:
         literals: List[str] = []
         needless: List[Row] = []
         for one in self._rows:
-            need = (one.need,) if len(one.need) >= _LONG_ENOUGH else None if one.loose else needed(one.pattern.pattern)
+            need = (
+                (one.need,)
+                if len(one.need) >= _LONG_ENOUGH
+                else None
+                if one.loose
+                else required_literals(one.pattern.pattern)
+            )
             if need is None:
                 needless.append(one)
             else:

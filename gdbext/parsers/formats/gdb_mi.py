@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, detail, row
@@ -23,7 +23,7 @@ _MOST = 1024
 def _frame_of(fields: Dict[str, str]) -> Frame:
     line, pc = fields.get("line", ""), fields.get("addr", "")
     file = fields.get("fullname") or fields.get("file")
-    place = Place(fields.get("from"), file, whole(line) if file else None)
+    place = Place(fields.get("from"), file, integer_or_none(line) if file else None)
     address = int(pc, 16) if _ADDRESS.match(pc) else None
     return named_frame(fields.get("func", "").replace('\\"', '"'), place, address)
 
@@ -49,7 +49,7 @@ def _frames(match: Match[str]) -> Optional[Event]:
         fields = dict(_FIELD.findall(part.group(1)))
         if "addr" not in fields and "func" not in fields:
             continue
-        level = whole(fields.get("level"))
+        level = integer_or_none(fields.get("level"))
         last = level if level is not None and level < _MOST else last
         events.append(FrameLine(_frame_of(fields), last, addressed=True))
         last += 1

@@ -6,8 +6,8 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Cut, Event, FrameLine, ProcessHead, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, process, row
+from gdbext.parsers.assemble.line_events import Event, FrameLine, FramesMissing, ProcessHead, Several, ThreadHead
+from gdbext.parsers.formats.format_row import Row, process_head, row
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
 _PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
@@ -22,10 +22,12 @@ _HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) th
 _A_THREAD = regex(r"(?i)\w*thread\w*(?:[-_ ]\d+)?\Z|\w+[-_]\d+\Z|\w*(?:main|worker|executor|proxy|watchdog)\w*\Z")
 _SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
 _LONGEST = 120
-_WHO = r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
+_RANK_PHRASE = (
+    r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
+)
 
 
-def heading(text: str) -> ProcessHead:
+def parse_heading(text: str) -> ProcessHead:
     """What a heading says of the process whose stacks follow."""
     rank, pid, host = _RANK.search(text), _PID.search(text), _HOST.search(text)
     return ProcessHead(
@@ -39,27 +41,27 @@ def heading(text: str) -> ProcessHead:
 def _decorated(match: Match[str]) -> Optional[Event]:
     text = match.group("text").strip()
     if _OF_A_PROCESS.search(text):
-        return heading(text)
+        return parse_heading(text)
     return ThreadHead(firm=False) if _OF_A_LOOK.search(text) else _mention(text)
 
 
-def _plain(match: Match[str]) -> Optional[Event]:
+def _plain_heading(match: Match[str]) -> Optional[Event]:
     text = match.string.strip()
-    return None if len(text) > _LONGEST or _SENTENCE.search(text) else heading(text.rstrip(":. "))
+    return None if len(text) > _LONGEST or _SENTENCE.search(text) else parse_heading(text.rstrip(":. "))
 
 
-def _short(match: Match[str]) -> Optional[Event]:
+def _short_heading(match: Match[str]) -> Optional[Event]:
     """`rank0 first sample`, `TP1-3`, `rank 2, dumped a minute later`."""
     text = match.string.strip()
-    return None if _SENTENCE.search(text) else heading(text.rstrip(":. "))
+    return None if _SENTENCE.search(text) else parse_heading(text.rstrip(":. "))
 
 
-def _introduced(match: Match[str]) -> Optional[Event]:
+def _introduced_stack(match: Match[str]) -> Optional[Event]:
     """`Stack of rank 3 while it hangs:`"""
     text = match.string.strip()
     if len(text) > _LONGEST or not text.endswith(":") or len(_RANK.findall(text)) != 1:
         return None
-    return heading(text.rstrip(":"))
+    return parse_heading(text.rstrip(":"))
 
 
 def _prose(match: Match[str]) -> Optional[Event]:
@@ -84,7 +86,7 @@ _STUCK = (
 )
 
 
-def _told(match: Match[str]) -> Optional[Event]:
+def _thread_in_sentence(match: Match[str]) -> Optional[Event]:
     """A thread with its frames in a sentence: ``- `MainThread`: `dist.barrier` (`torch/x.py`) from `save` ``."""
     thread = match.group("thread")
     if not _A_THREAD.match(thread):
@@ -107,7 +109,7 @@ ROWS: Tuple[Row, ...] = (
         + _CALL
         + r"(?: \(`?(?P<file>[\w./+-]{1,300}\.\w{1,4})(?::(?P<line>\d{1,9}))?`?\))?"
         + r"(?: (?:called )?(?:from|by|via|in) `?(?P<caller>[A-Za-z_][\w.:]{1,200})`?)?",
-        _told,
+        _thread_in_sentence,
     ),
     row(
         "",
@@ -119,16 +121,16 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         "",
-        r"(?i:\s{0,4}" + _WHO + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
+        r"(?i:\s{0,4}" + _RANK_PHRASE + r"(?:rank|node|worker|host|pid|process|gpu)s?[ _#:=-]{0,3}\d+"
         r"(?:[ ,/:]{1,3}(?:local |global )?(?:rank|pid|process|gpu)[ _#:=-]{0,3}\d+){0,3}"
         r"(?: ?[,&-] ?\d+| and \d+){0,8}(?: \([^()]{0,80}\))?\s{0,8}[:.]?)$",
-        _plain,
+        _plain_heading,
     ),
     row(
         "",
         "",
         r"(?i:(?:\d{1,4}|one|all|the)(?: \w{1,12}){0,2} (?:process(?:es)?|ranks?|workers?)(?: \S{1,20}){0,5}:?)$",
-        _plain,
+        _plain_heading,
     ),
     row(
         "",
@@ -137,7 +139,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:[ ,(]{1,2}[^=:\"]{0,40}\b(?:sample|dump|stack|trace|bt|later|again|before|after|re-?sampled)\b"
         r"[^=:\"]{0,40})?\)?)"
         r"\s{0,4}:?$",
-        _short,
+        _short_heading,
     ),
     row(
         "",
@@ -146,14 +148,14 @@ ROWS: Tuple[Row, ...] = (
         r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){0,5}:?$",
         lambda match: ProcessHead(title=match.string.strip(" :")),
     ),
-    row("", ":", r".", _introduced),
+    row("", ":", r".", _introduced_stack),
     row(
         "",
         " ",
         r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
         r"[^|;]{0,80}? (?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
-        process,
+        process_head,
     ),
-    row("", "...", r"\.\.\. ", lambda match: Cut(match.string.strip()[:80])),
+    row("", "...", r"\.\.\. ", lambda match: FramesMissing(match.string.strip()[:80])),
     *(row("", word, r".", _prose) for word in ("hread", "tid", "TID", "LWP", "task:")),
 )

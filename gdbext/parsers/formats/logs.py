@@ -8,10 +8,10 @@ from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, T
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WRITERS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
-from gdbext.model.text.literals import any_of, needed
+from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, ProcessHead, Said, Several
-from gdbext.parsers.formats.format_row import Row, process, row
+from gdbext.parsers.assemble.line_events import Event, LogMessage, ProcessHead, Several
+from gdbext.parsers.formats.format_row import Row, process_head, row
 
 _LONGEST = 2000
 _MOST_LISTED = 12
@@ -30,7 +30,7 @@ class _Evidence:
     def __init__(self, patterns: Sequence[str]) -> None:
         found: Dict[str, List[Pattern[str]]] = {}
         for text in patterns:
-            for literal in needed(text) or ("",):
+            for literal in required_literals(text) or ("",):
                 found.setdefault(literal, []).append(regex(text))
         self._by_literal = tuple((literal, tuple(several)) for literal, several in found.items())
         self._quick = any_of(found)
@@ -63,13 +63,13 @@ class Writer(NamedTuple):
     rank: Optional[int] = None
 
 
-def said(text: str) -> Optional[Said]:
+def log_evidence(text: str) -> Optional[LogMessage]:
     """The line as evidence, if it is."""
     short = _WIDE.sub(" ", text[:_LONGEST]).strip()
     if not _evidence().finds(short) or _NO_LINE_OF_A_LOG.match(short):
         return None
     pid, rank = writer_of(short)
-    return Said(short, pid, rank, "next" if _is_head(short) else "", short.startswith(FATAL_ERROR))
+    return LogMessage(short, pid, rank, "next" if _is_head(short) else "", short.startswith(FATAL_ERROR))
 
 
 def writer_of(text: str) -> Writer:
@@ -106,36 +106,36 @@ def _failed_rank(match: Match[str]) -> Event:
 
 def _writer(match: Match[str]) -> Event:
     """SGLang's prefix: the groups of the process; where it is of one group only, that number is its rank."""
-    evidence = said(match.string[match.end() :].strip())
+    evidence = log_evidence(match.string[match.end() :].strip())
     tag = match.group("tag").strip()
     own = _PARALLEL.match(tag)
     if evidence is not None:
         rank = int(own.group("rank")) if own and evidence.rank is None else evidence.rank
-        return Said(evidence.text, evidence.pid, rank, evidence.about, evidence.fatal)
+        return LogMessage(evidence.text, evidence.pid, rank, evidence.about, evidence.fatal)
     return ProcessHead(writer=tag, firm=False)
 
 
 def _takes_part(match: Match[str]) -> Optional[Event]:
     """A line that is no evidence, of a process that has no other line perhaps."""
-    evidence = said(match.string)
+    evidence = log_evidence(match.string)
     if evidence is not None:
         return evidence
     pid, rank = _first(_NAMED, match.string)
-    return Said("", pid, rank) if pid is not None else None
+    return LogMessage("", pid, rank) if pid is not None else None
 
 
 def _ready(match: Match[str]) -> Optional[Event]:
     """Horovod lists all operations that wait on one line, longer than what is kept of one: each becomes its own."""
     found = list(_READY.finditer(match.string))[:_MOST_LISTED]
-    return Several(tuple(Said(one.group()[-_LONGEST_LISTED:]) for one in found)) if found else None
+    return Several(tuple(LogMessage(one.group()[-_LONGEST_LISTED:]) for one in found)) if found else None
 
 
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"
 ROWS: Tuple[Row, ...] = (
-    row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", process),
+    row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", process_head),
     row("", "(local_rank: ", r"\s{0,8}rank {1,10}: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)$", _failed_rank),
     row("", "[ready ranks:", r".", _ready),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
-    row("", "", r".", lambda match: said(match.string)),
+    row("", "", r".", lambda match: log_evidence(match.string)),
 )

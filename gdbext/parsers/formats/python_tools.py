@@ -5,23 +5,31 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.function_names import bare_name
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import (
     Chained,
     Code,
-    Cut,
     Event,
     FrameLine,
+    FramesMissing,
     Interrupted,
+    LogMessage,
     ProcessHead,
-    Said,
     Several,
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.formats.format_row import Row, detail, native, process, python, python_outermost_first, row
+from gdbext.parsers.formats.format_row import (
+    Row,
+    detail,
+    native_frame,
+    process_head,
+    python,
+    python_outermost_first,
+    row,
+)
 from gdbext.parsers.formats.logs import rank_in
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -34,7 +42,7 @@ def _spied_thread(match: Match[str]) -> Event:
     id = match.group("id")
     return ThreadHead(
         id=id,
-        lwp=whole(id),
+        lwp=integer_or_none(id),
         name=match.group("name"),
         gil=True if match.group("gil") else None,
         state=_STATES[match.group("state")],
@@ -70,7 +78,7 @@ def _fault_thread(match: Match[str]) -> Event:
 
 def _notebook(match: Match[str]) -> Event:
     """IPython names the exception before its traceback."""
-    return Several((Said(match.group("text"), about="next"), ThreadHead(outermost_first=True)))
+    return Several((LogMessage(match.group("text"), about="next"), ThreadHead(outermost_first=True)))
 
 
 def _pystack_thread(match: Match[str]) -> Event:
@@ -104,12 +112,12 @@ def _traced(match: Match[str]) -> Event:
 
 def _segfault(match: Match[str]) -> Event:
     """Said once by a process, right before its stack."""
-    return Several((ProcessHead(), Said(match.group("text"), about="next"), ThreadHead(current=True)))
+    return Several((ProcessHead(), LogMessage(match.group("text"), about="next"), ThreadHead(current=True)))
 
 
 def _ended_by(match: Match[str]) -> Event:
     text = match.group().strip()
-    return Said(text, rank=rank_in(text), about="before")
+    return LogMessage(text, rank=rank_in(text), about="before")
 
 
 _FILE = r"[ \t]{0,12}File:? \"(?P<file>[^\"]{1,4096})\", line (?P<line>\d{1,9})"
@@ -123,7 +131,7 @@ ROWS: Tuple[Row, ...] = (
         _traced,
     ),
     row("native", "egfault", r"!{3,12} (?P<text>[Ss]egfault encountered) !{3,12}", _segfault),
-    row("native", 'File "<unknown>"', r"[ \t]{0,12}File \"<unknown>\", line 0, in (?P<name>\S.*)", native),
+    row("native", 'File "<unknown>"', r"[ \t]{0,12}File \"<unknown>\", line 0, in (?P<name>\S.*)", native_frame),
     row(
         "py-spy",
         "Thread ",
@@ -131,7 +139,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?::? ?\"(?P<name>[^\"]{0,200})\")?:?$",
         _spied_thread,
     ),
-    row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", process),
+    row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", process_head),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),
     row("faulthandler", "(most recent call first)", r"Stack \(most recent call first\)", lambda _: ThreadHead()),
     row(
@@ -211,12 +219,14 @@ ROWS: Tuple[Row, ...] = (
         lambda match: ThreadHead(name=match.group("name"), firm=False),
     ),
     row("", "bove exception", r"(?:During handling of|The above exception was)\b.*exception", lambda _: Chained()),
-    row("", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: Cut(match.string.strip())),
+    row(
+        "", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: FramesMissing(match.string.strip())
+    ),
     row("", "", r"\s+[\^~ ]+$", detail, "traceback"),
     row("", "", r"\s+\S.*", lambda match: Code(match.group()[:400]), "traceback"),
     row("", "()", r"[a-z_][\w.]{0,200}\(\)$", lambda match: Code(match.group()), "traceback"),
     row("", "", r"\s+\S.*", detail, "pystack"),
-    row("", "", r"\s+\.\.\.$", lambda _: Cut("the tool left out the outer frames"), "faulthandler"),
+    row("", "", r"\s+\.\.\.$", lambda _: FramesMissing("the tool left out the outer frames"), "faulthandler"),
     row(
         "",
         "",

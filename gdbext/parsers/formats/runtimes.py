@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Match, Tuple
 
-from gdbext.model.text.digits import whole
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Aside, Event, FrameLine, ProcessHead, Said, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, announced, detail, location, native, number, outermost_first, row
+from gdbext.parsers.assemble.line_events import (
+    Event,
+    FrameLine,
+    LogMessage,
+    OtherStack,
+    ProcessHead,
+    Several,
+    ThreadHead,
+)
+from gdbext.parsers.formats.format_row import (
+    Row,
+    announcement,
+    detail,
+    location,
+    native_frame,
+    number,
+    outermost_first,
+    row,
+)
 from gdbext.parsers.frame_lines import Place, named_frame
 
 
@@ -24,7 +41,7 @@ def _go_frame(match: Match[str]) -> Event:
 def _go_profile(match: Match[str]) -> Event:
     """A line of /debug/pprof/goroutine?debug=1."""
     name = match.group("name").rpartition("/")[2]
-    return FrameLine(named_frame(name, Place(None, match.group("file"), whole(match.group("line")))))
+    return FrameLine(named_frame(name, Place(None, match.group("file"), integer_or_none(match.group("line")))))
 
 
 def _clr_thread(match: Match[str]) -> Event:
@@ -53,32 +70,32 @@ def _java_named(match: Match[str]) -> Event:
 
 
 def _wanted_of(match: Match[str]) -> Event:
-    return Said(_WANTED.format(match.group("lock"), f'"{match.group("owner")}"'), about="before")
+    return LogMessage(_WANTED.format(match.group("lock"), f'"{match.group("owner")}"'), about="before")
 
 
 def _lock_of(match: Match[str]) -> Event:
     """A lock as ThreadInfo prints it, in jstack's words; of `Locked synchronizers` only its name."""
     how = {"blocked on": "waiting to lock", None: "locked"}.get(match.group("how"), match.group("how"))
-    return Said(f"- {how} <{match.group('lock')}>", about="before")
+    return LogMessage(f"- {how} <{match.group('lock')}>", about="before")
 
 
 def _blocks(match: Match[str]) -> Event:
-    return Said(f"- blocks {match.group('text')}", about="before")
+    return LogMessage(f"- blocks {match.group('text')}", about="before")
 
 
 def _state(match: Match[str]) -> Event:
-    return Said(match.group("text"), about="before")
+    return LogMessage(match.group("text"), about="before")
 
 
 def _java_frame(match: Match[str]) -> Event:
     file, _, line = match.group("where").partition(":")
-    place = Place(None, file if "." in file else None, whole(line))
+    place = Place(None, file if "." in file else None, integer_or_none(line))
     return FrameLine(named_frame(match.group("name"), place))
 
 
 def _julia_signal(match: Match[str]) -> Event:
     pid = match.group("pid")
-    return Several((Said(match.group("text"), int(pid) if pid else None, about="next"), ThreadHead(current=True)))
+    return Several((LogMessage(match.group("text"), int(pid) if pid else None, about="next"), ThreadHead(current=True)))
 
 
 def _julia_frame(match: Match[str]) -> Event:
@@ -89,7 +106,7 @@ def _julia_frame(match: Match[str]) -> Event:
 
 
 def _mpich_error(match: Match[str]) -> Event:
-    return Several((Said(match.string.strip(), about="next"), ThreadHead(current=True, outermost_first=True)))
+    return Several((LogMessage(match.string.strip(), about="next"), ThreadHead(current=True, outermost_first=True)))
 
 
 def _stack_of(match: Match[str]) -> Event:
@@ -98,7 +115,7 @@ def _stack_of(match: Match[str]) -> Event:
 
 def _numbered_stack(match: Match[str]) -> Event:
     """`### ProcessID=82627, ThreadID=4617211392 ###`: a recipe by sys._current_frames()."""
-    id, pid = match.group("id"), whole(match.group("pid"))
+    id, pid = match.group("id"), integer_or_none(match.group("pid"))
     head = ThreadHead(id=id, outermost_first=True)
     return head if pid is None else Several((ProcessHead(pid=pid), head))
 
@@ -108,8 +125,8 @@ _WANTED = "- waiting to lock <{}>, which is held by {}"
 
 ROWS: Tuple[Row, ...] = (
     row("go", "goroutine ", r"goroutine (?P<id>\d{1,12})(?: [^\[\]]{0,120})? \[(?P<state>[^\]]{1,80})\]:$", _goroutine),
-    row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", announced),
-    row("", "created by ", r"created by \S", lambda _: Aside(), "go"),
+    row("go", "SIG", r"(?P<text>SIG[A-Z]{2,5}: [a-z].{3,80})$", announcement),
+    row("", "created by ", r"created by \S", lambda _: OtherStack(), "go"),
     row("", "(", r"(?P<name>[A-Za-z_][\w./*()\[\]{}~·%-]{0,400}\.[\w.()*·-]{1,200})\(.{0,2000}\)$", _go_frame, "go"),
     row("", ":", r"\s{1,8}(?P<file>\S{1,400}):(?P<line>\d{1,9})(?: \+0x[0-9a-f]{1,16}.{0,200})?$", location, "go"),
     row("go", " @ 0x", r"\d{1,9} @(?: 0x[0-9a-f]{1,16}){1,400}$", lambda _: ThreadHead()),
@@ -119,7 +136,7 @@ ROWS: Tuple[Row, ...] = (
         r"#\t0x[0-9a-f]{1,16}\t(?P<name>\S{1,400}?)\+0x[0-9a-f]{1,16}\s{1,40}(?P<file>\S{1,400}):(?P<line>\d{1,9})$",
         _go_profile,
     ),
-    row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", native),
+    row("delve", " in ", r"\s{0,4}(?P<number>\d{1,4})  (?P<pc>0x[0-9a-f]{16}) in (?P<name>\S{1,400})$", native_frame),
     row("", "at ", r"\s{2,10}at (?P<file>\S{1,400}):(?P<line>\d{1,9})$", location, "delve"),
     row("clr", "OS Thread Id: ", r"OS Thread Id: (?P<lwp>0x[0-9a-f]{1,8})(?: \((?P<id>\d{1,6})\))?$", _clr_thread),
     row(
@@ -147,7 +164,7 @@ ROWS: Tuple[Row, ...] = (
         "@bci=",
         r" {1,4}- (?P<name>[\w.$<>/]{3,400})\(.{0,400}\) @bci=\d{1,9}(?:, pc=0x[0-9a-f]{1,16})?(?:,"
         r" line=(?P<line>\d{1,9}))? \(",
-        native,
+        native_frame,
     ),
     row(
         "java",
@@ -174,7 +191,7 @@ ROWS: Tuple[Row, ...] = (
         "- ",
         r"\s{1,8}(?P<text>- (?:(?:waiting (?:to lock|to re-lock in wait\(\)|on)|parking to wait for|locked) {1,2}"
         r"<0x[0-9a-f]{1,16}>|<0x[0-9a-f]{8,16}> \(a |waiting on the Class initialization monitor for [\w.$]).{0,200})$",
-        lambda match: Said(match.group("text"), about="before"),
+        lambda match: LogMessage(match.group("text"), about="before"),
     ),
     row(
         "",
@@ -228,7 +245,7 @@ ROWS: Tuple[Row, ...] = (
         "compute-sanitizer",
         "Host Frame",
         r"=+\s{1,12}Host Frame: ?(?P<name>[^\s\[].{0,600}?) \[0x[0-9a-f]{1,16}\](?: in (?P<lib>\S{1,300}))?",
-        native,
+        native_frame,
     ),
     row("", "=== ", r"={9}\s{1,40}(?:in /|at 0x|at |by thread|Address |Saved |Device Frame)", detail),
     row(
@@ -242,6 +259,6 @@ ROWS: Tuple[Row, ...] = (
         "Binary file ",
         r"\s{1,8}Binary file \"(?P<lib>[^\"]{1,400})\", at (?P<name>[^\s+]{1,400})?(?:\+0x[0-9a-f]{1,16})?(?: \["
         r"(?P<pc>0x[0-9a-f]{1,16})\])?$",
-        native,
+        native_frame,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import Event, FrameLine, Several, ThreadHead
-from gdbext.parsers.formats.format_row import Row, detail, native, outermost_first, row
+from gdbext.parsers.formats.format_row import Row, detail, native_frame, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")
@@ -73,8 +73,14 @@ ROWS: Tuple[Row, ...] = (
         r"(?P<name>\S.{0,400})",
         _sampled,
     ),
-    row("perf", "--", _TREE + r"-{1,3}(?:\d{1,3}\.\d\d%-{1,2})?(?P<name>[A-Za-z_~][^\s-]\S{0,300})$", native, "perf"),
-    row("perf", "|", r"[ \t|]{8,200}(?P<name>[A-Za-z_~][\w:<>~.@]{1,300})$", native, "perf"),
+    row(
+        "perf",
+        "--",
+        _TREE + r"-{1,3}(?:\d{1,3}\.\d\d%-{1,2})?(?P<name>[A-Za-z_~][^\s-]\S{0,300})$",
+        native_frame,
+        "perf",
+    ),
+    row("perf", "|", r"[ \t|]{8,200}(?P<name>[A-Za-z_~][\w:<>~.@]{1,300})$", native_frame, "perf"),
     row("", "", r"[ \t|-]{4,400}(?:-{1,3}\d{1,3}\.\d\d%-{1,2}0|0)?$|#", detail, "perf"),
     row(
         "sample",
@@ -96,7 +102,7 @@ ROWS: Tuple[Row, ...] = (
         "0x",
         r"(?P<number>\d{1,4})\s{1,4}(?P<lib>[A-Za-z][\w.+-]{1,80}(?: [\w.+-]{1,40}){0,3})\s{1,40}"
         r"(?P<pc>0x[0-9a-f]{9,16}) (?P<name>(?!0x)\S.{0,1000}?) \+ \d{1,12}(?: \(\S{1,400}:\d{1,9}\))?$",
-        native,
+        native_frame,
     ),
     row(
         "spindump",

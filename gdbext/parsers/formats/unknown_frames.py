@@ -14,10 +14,10 @@ from gdbext.knowledge.frames.helper_threads import ENTRIES
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.vendor_calls import RULES as API_RULES
 from gdbext.model.stack import Frame
-from gdbext.model.text.digits import is_whole, whole
-from gdbext.model.text.patterns import either, regex
-from gdbext.parsers.assemble.line_events import Chain, Event, FrameLine, Said, ThreadHead
-from gdbext.parsers.formats.format_row import Row, location, native, number, python, row
+from gdbext.model.text.digits import integer_or_none, is_whole
+from gdbext.model.text.patterns import regex, union_pattern
+from gdbext.parsers.assemble.line_events import Chain, Event, FrameLine, LogMessage, ThreadHead
+from gdbext.parsers.formats.format_row import Row, location, native_frame, number, python, row
 from gdbext.parsers.formats.python_tools import spied_frame
 from gdbext.parsers.frame_lines import Place, named_frame
 
@@ -31,19 +31,19 @@ _ARROWS = regex(r"\s*(?:<-+|<=+|-+>|=+>|←|→|⟵|⟶|⇐|⇒)\s*")
 _INWARDS = ("<", "←", "⟵", "⇐")
 _LABEL = regex(r"\s{0,8}[\w ]{1,40}:\s{1,8}(?=\S)")
 _ENTRY = regex(ENTRIES + r"|(do_syscall_64|entry_SYSCALL\w*|(__)?x64_sys\w*|ret_from_fork\w*|__libc_start\w*|main)\b")
-_KNOWN = either([*(rule.function for rule in API_RULES), code_owners.PUBLIC])
+_KNOWN = union_pattern([*(rule.function for rule in API_RULES), code_owners.PUBLIC])
 _WAITS = regex(code_owners.C_LIBRARY_FUNCTIONS)
 
 
-def _spied(match: Match[str]) -> Optional[Event]:
+def _pyspy_frame(match: Match[str]) -> Optional[Event]:
     name = match.group("name").strip()
     return None if _WORDS.match(name) else FrameLine(spied_frame(name, match.group("place")))
 
 
-def _boost(match: Match[str]) -> Event:
+def _boost_frame(match: Match[str]) -> Event:
     place = match.group("place") or ""
     file, _, line = place.rpartition(":")
-    at = Place(None, file, whole(line)) if is_whole(line) and file else Place(place or None)
+    at = Place(None, file, integer_or_none(line)) if is_whole(line) and file else Place(place or None)
     return FrameLine(named_frame(match.group("name"), at), int(match.group("number")))
 
 
@@ -54,8 +54,8 @@ def _rust(match: Match[str]) -> Optional[Event]:
     return FrameLine(named_frame(name, Place(), number(match.group("pc"))), int(match.group("number")))
 
 
-def _panic(match: Match[str]) -> Event:
-    return Said(match.string.strip(), about="next")
+def _panic_frame(match: Match[str]) -> Event:
+    return LogMessage(match.string.strip(), about="next")
 
 
 def _offset(match: Match[str]) -> Event:
@@ -66,7 +66,7 @@ def _offset(match: Match[str]) -> Event:
 
 def _native_place(match: Match[str]) -> Optional[Event]:
     name = match.group("name").strip()
-    if _WORDS.match(name) or not _tells(name):
+    if _WORDS.match(name) or not _names_function(name):
         return None
     return FrameLine(named_frame(name, Place(None, match.group("file"), int(match.group("line")))))
 
@@ -77,21 +77,21 @@ def _chain(match: Match[str]) -> Optional[Event]:
     parts = [part.strip(" `*") for part in _ARROWS.split(text)]
     parts = [part for part in parts if part]
     named = [part for part in parts if _IDENTIFIER.match(part) and len(part) <= 300]
-    if len(parts) < 3 or len(named) < len(parts) or 2 * sum(map(_tells, parts)) <= len(parts):
+    if len(parts) < 3 or len(named) < len(parts) or 2 * sum(map(_names_function, parts)) <= len(parts):
         return None
     arrow = _ARROWS.search(text)
     inwards = arrow is not None and arrow.group().strip().startswith(_INWARDS)
     ends = _waits(parts[0]), _waits(parts[-1])
-    begins = bool(_ENTRY.match(parts[0])), bool(_ENTRY.match(parts[-1]))
-    if begins[0] != begins[1]:
-        inwards = begins[1]
+    is_entry = bool(_ENTRY.match(parts[0])), bool(_ENTRY.match(parts[-1]))
+    if is_entry[0] != is_entry[1]:
+        inwards = is_entry[1]
     elif ends[0] != ends[1]:
         inwards = ends[0]
     frames = [named_frame(part) for part in parts]
     return Chain(tuple(frames if inwards else reversed(frames)))
 
 
-def _tells(part: str) -> bool:
+def _names_function(part: str) -> bool:
     return bool(_TELLING.search(part))
 
 
@@ -111,12 +111,12 @@ def _anywhere(match: Match[str]) -> Optional[Event]:
     if _STOP.search(match.string):
         return None
     text = match.groupdict()
-    name, line = text["name"] or "", whole(text.get("line"))
+    name, line = text["name"] or "", integer_or_none(text.get("line"))
     if text.get("python") is not None:
         return FrameLine(Frame(name, file=text["python"], line=line, language="python"), None, "first" in text)
     kernel = "[kernel]" if _SIZED.search(match.string) else None
     place = Place(text.get("before") or text.get("behind") or kernel, text.get("file"), line)
-    return FrameLine(named_frame(name, place), whole(text.get("number")))
+    return FrameLine(named_frame(name, place), integer_or_none(text.get("number")))
 
 
 def _known(match: Match[str]) -> Optional[Event]:
@@ -168,7 +168,7 @@ KINDS = ("loose", "chain", "boost")
 """What these rows call their stacks, where no tool is known."""
 
 ROWS: Tuple[Row, ...] = (
-    row("rust", "panicked at", r"\s{0,4}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ", _panic),
+    row("rust", "panicked at", r"\s{0,4}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ", _panic_frame),
     row("rust", "stack backtrace:", r"\s{0,4}stack backtrace:", lambda _: ThreadHead()),
     row("", "at ", r"\s{4,24}at (?P<file>\S{1,400}?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "rust"),
     row(
@@ -188,19 +188,19 @@ ROWS: Tuple[Row, ...] = (
         "boost",
         "# ",
         r"\s{0,4}(?P<number>\d{1,3})# (?P<name>\S.{0,600}?)(?: (?:in|at) (?P<place>/?[\w./+:-]{1,400}))?$",
-        _boost,
+        _boost_frame,
     ),
     row(
         "py-spy",
         "(",
         r"\s{0,12}(?P<name>\S.{0,600}?) \((?P<place>" + _LIBRARY + r"(?::\d{1,9})?)\)(?:\s{1,4}(?:<[-=]|←|//|#).*)?$",
-        _spied,
+        _pyspy_frame,
     ),
     row(
         "loose",
         " is in ",
         r"\s{0,8}0x[0-9a-f]{1,16} is (?:in|at) (?P<name>\S.{0,400}?) \((?P<file>[^():]{1,400}):(?P<line>\d{1,9})\)\.?$",
-        native,
+        native_frame,
     ),
     row(
         "loose",

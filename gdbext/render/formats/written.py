@@ -31,7 +31,7 @@ def _written(found: Formatted, _style: Any) -> List[str]:
     return lines
 
 
-def packed(found: Formatted) -> bytes:
+def binary_document(found: Formatted) -> bytes:
     """The bytes of a format that is no text."""
     data = WRITERS[found.format](found.diagnosis, found.origin)
     assert isinstance(data, bytes)

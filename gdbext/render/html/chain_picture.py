@@ -10,7 +10,7 @@ from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.verdict import Verdict
 from gdbext.model.waits import STATES, STRENGTHS, Edge, Node
-from gdbext.render.html.page_words import said
+from gdbext.render.html.page_words import one_line
 from gdbext.render.text.verdict.chain import MOST
 
 WIDTH, BOX, HEIGHT, GAP = 440, 372, 50, 44
@@ -90,7 +90,7 @@ def picture(verdict: Verdict, places: Mapping[Tuple[int, Optional[str]], str]) -
         nodes.pop()
     hidden = max(len(nodes) - MOST, 0)
     shown = _without_middle(len(nodes), hidden)
-    blamed = _blamed(nodes, frozenset(verdict.culprits), circle if returns else len(nodes))
+    blamed = _blamed_nodes(nodes, frozenset(verdict.culprits), circle if returns else len(nodes))
     boxes: List[Box] = []
     arrows: List[Arrow] = []
     at: Dict[str, int] = {}
@@ -124,7 +124,7 @@ def _without_middle(number: int, hidden: int) -> List[int]:
     return list(range(number)) if not hidden else [*range(MOST // 2), *range(number - MOST // 2, number)]
 
 
-def _blamed(nodes: Sequence[Node], culprits: FrozenSet[int], circle: int) -> FrozenSet[int]:
+def _blamed_nodes(nodes: Sequence[Node], culprits: FrozenSet[int], circle: int) -> FrozenSet[int]:
     """Of a culprit the last node, and those in the circle: threads of one process may wait for each other."""
     last = {node.process: number for number, node in enumerate(nodes) if node.kind in ("rank", "thread")}
     return frozenset(
@@ -136,7 +136,7 @@ def _blamed(nodes: Sequence[Node], culprits: FrozenSet[int], circle: int) -> Fro
 
 
 def _box(node: Node, y: int, blamed: bool, places: Mapping[Tuple[int, Optional[str]], str]) -> Box:
-    label = said(node.label, _LABEL)
+    label = one_line(node.label, _LABEL)
     ended = node.state in ("dead", "stopped", "faulted")
     role = "culprit" if blamed or ended else "waits" if node.kind in ("rank", "thread") else "thing"
     detail = _detail(node)
@@ -145,9 +145,9 @@ def _box(node: Node, y: int, blamed: bool, places: Mapping[Tuple[int, Optional[s
         y=y,
         kind=node.kind,
         label=label,
-        detail=said(detail, _DETAIL),
+        detail=one_line(detail, _DETAIL),
         role=role,
-        words=", ".join(filter(None, (said(node.label), said(detail)))),
+        words=", ".join(filter(None, (one_line(node.label), one_line(detail)))),
         target=_place(places, node.process, node.thread),
     )
 
@@ -169,13 +169,13 @@ def _arrow(
     word = _LINKS.get(edge.kind, f"waits in {edge.kind}")
     label = f"… {skipped} more …" if skipped > 0 else f"{lead}{word}"
     fact = next(iter(edge.facts), None)
-    told = f"{edge.kind}, {edge.strength}: {STRENGTHS.get(edge.strength, '')}" + (f"; {fact.text}" if fact else "")
+    title = f"{edge.kind}, {edge.strength}: {STRENGTHS.get(edge.strength, '')}" + (f"; {fact.text}" if fact else "")
     return Arrow(
         y1=y1,
         y2=y2,
         strength=edge.strength if edge.strength in STRENGTHS else "assumed",
-        label=said(label, _WORDS),
-        words=said(told, 400),
+        label=one_line(label, _WORDS),
+        words=one_line(title, 400),
         target=_place(places, fact.process, fact.thread) if fact else "",
     )
 

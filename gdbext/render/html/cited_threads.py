@@ -10,7 +10,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.page import Page
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.html.chain_picture import endings
-from gdbext.render.html.page_words import PLAIN, SENTENCE, frame_place, function, path, place, said, thread_place
+from gdbext.render.html.page_words import PLAIN, SENTENCE, frame_place, function, one_line, path, place, thread_place
 from gdbext.render.text.verdict.process_names import seen_at
 
 MOST_THREADS, MOST_FRAMES, MOST_EVIDENCE = 16, 128, 200
@@ -118,20 +118,20 @@ class Cited:
             )
             for number, frame in enumerate(thread.calls[:MOST_FRAMES])
         )
-        about = [said(process.host, 60), f"pid {process.pid}" if process.pid is not None else ""]
-        about += [said(one.kind, 40) if one else "", "holds the GIL" if thread.gil else ""]
+        about = [one_line(process.host, 60), f"pid {process.pid}" if process.pid is not None else ""]
+        about += [one_line(one.kind, 40) if one else "", "holds the GIL" if thread.gil else ""]
         return CitedThread(
             place=thread_place(index, at),
-            title=" ".join(filter(None, [process.label, "thread", said(thread.id, 24), said(thread.name, 60)])),
+            title=" ".join(filter(None, [process.label, "thread", one_line(thread.id, 24), one_line(thread.name, 60)])),
             about=" · ".join(filter(None, about)),
             culprit=index in diagnosis.verdict.culprits,
             frames=frames,
-            notes=tuple(said(note, SENTENCE) for note in (thread.truncated, *thread.problems[:8]) if note),
+            notes=tuple(one_line(note, SENTENCE) for note in (thread.truncated, *thread.problems[:8]) if note),
             more=max(len(thread.calls) - MOST_FRAMES, 0),
         )
 
     def _evidence(self, item: Evidence) -> EvidenceRow:
-        return EvidenceRow(said(item.text, SENTENCE), seen_at_words(self._processes, item), self.target(item))
+        return EvidenceRow(one_line(item.text, SENTENCE), seen_at_words(self._processes, item), self.target(item))
 
     def target(self, item: Evidence) -> str:
         """Where a click on it leads; "" where nothing shows it."""
@@ -151,7 +151,7 @@ class Cited:
 def seen_at_words(processes: Dict[int, RankSnapshot], item: Evidence) -> str:
     """`rank 3, thread 12, frame 4`."""
     some: Sequence[RankSnapshot] = [processes[item.process]] if item.process in processes else []
-    return said(seen_at(some, item, PLAIN).strip("[]"))
+    return one_line(seen_at(some, item, PLAIN).strip("[]"))
 
 
 def culprit_numbers(diagnosis: Diagnosis) -> FrozenSet[int]:

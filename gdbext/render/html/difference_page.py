@@ -9,7 +9,7 @@ from gdbext.model.difference import JobDifference, RankDifference, StackDifferen
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.render.html.page_file import page_file
-from gdbext.render.html.page_words import PLAIN, SENTENCE, function, said
+from gdbext.render.html.page_words import PLAIN, SENTENCE, function, one_line
 from gdbext.render.html.rank_matrix import size_of
 from gdbext.render.safe_text import rank_set
 from gdbext.render.text.difference import WORDS, origin_words, sums
@@ -63,12 +63,18 @@ class _Stack:
 def page_text(found: JobDifference) -> str:
     """The whole file. `found` is without secrets."""
     counts = [
-        (said(one.name, 60), said(count.kind, 60), f"{count.communicator:#x}", f"{count.before:,}", f"{count.after:,}")
+        (
+            one_line(one.name, 60),
+            one_line(count.kind, 60),
+            f"{count.communicator:#x}",
+            f"{count.before:,}",
+            f"{count.after:,}",
+        )
         for one in found.ranks
         for count in one.counts
     ]
     rows = _rows(found.ranks)
-    there = {
+    parts = {
         "moves": found.ranks,
         "changes": found.stacks,
         "counters": counts,
@@ -77,9 +83,9 @@ def page_text(found: JobDifference) -> str:
     states = {one.state for one in found.ranks}
     context: Dict[str, Any] = {
         "titles": _PARTS,
-        "parts": [name for name in _PARTS if there[name]],
+        "parts": [name for name in _PARTS if parts[name]],
         "headline": sums(found),
-        "looks": [(name, said(origin_words(one), 600)) for name, one in _looks(found)],
+        "looks": [(name, one_line(origin_words(one), 600)) for name, one in _looks(found)],
         "cells": list(map(_cell, found.ranks[:MOST_CELLS])),
         "size": size_of(len(found.ranks)),
         "key": [(_LOOKS[state], WORDS[state]) for state in _LOOKS if state in states],
@@ -89,7 +95,7 @@ def page_text(found: JobDifference) -> str:
         "more_stacks": max(len(found.stacks) - MOST_STACKS, 0),
         "counts": counts[:MOST_COUNTS],
         "more_counts": max(len(counts) - MOST_COUNTS, 0),
-        "notes": [said(note, SENTENCE) for note in found.notes[:24]],
+        "notes": [one_line(note, SENTENCE) for note in found.notes[:24]],
     }
     return page_file("difference.html", ("theme.js",), context)
 
@@ -100,14 +106,14 @@ def _looks(found: JobDifference) -> Sequence[Tuple[str, Origin]]:
 
 def _look(state: str) -> Tuple[str, str, str]:
     """Mark, role and words of what a rank did."""
-    return (*_LOOKS.get(state, _LOOKS["unknown"]), WORDS.get(state) or said(state, 40))
+    return (*_LOOKS.get(state, _LOOKS["unknown"]), WORDS.get(state) or one_line(state, 40))
 
 
 def _cell(one: RankDifference) -> _Cell:
     mark, role, state = _look(one.state)
-    waits = " → ".join(dict.fromkeys(said(kind, 60) for kind in (one.wait_before, one.wait_after) if kind))
+    waits = " → ".join(dict.fromkeys(one_line(kind, 60) for kind in (one.wait_before, one.wait_after) if kind))
     name = str(one.rank) if one.rank is not None else "?"
-    return _Cell(name, role, mark, f"{said(one.name, 60)}: {state}" + (f" ({waits})" if waits else ""))
+    return _Cell(name, role, mark, f"{one_line(one.name, 60)}: {state}" + (f" ({waits})" if waits else ""))
 
 
 def _rows(ranks: Sequence[RankDifference]) -> List[_Row]:
@@ -123,9 +129,9 @@ def _rows(ranks: Sequence[RankDifference]) -> List[_Row]:
             mark=_look(state)[0],
             state=_look(state)[2],
             ranks=_names(groups[state, before, after, why]),
-            before=said(before, 60),
-            after=said(after, 60),
-            why=said(why, 200),
+            before=one_line(before, 60),
+            after=one_line(after, 60),
+            why=one_line(why, 200),
         )
         for state, before, after, why in keys
     ]
@@ -135,7 +141,7 @@ def _names(some: Sequence[RankDifference]) -> str:
     numbers = [one.rank for one in some if one.rank is not None]
     if len(numbers) == len(some):
         return rank_set(numbers, PLAIN, 60)
-    shown = ", ".join(said(one.name, 40) for one in some[:4])
+    shown = ", ".join(one_line(one.name, 40) for one in some[:4])
     return shown if len(some) <= 4 else f"{shown} and {len(some) - 4:,} more"
 
 
@@ -144,15 +150,15 @@ def _stack(one: StackDifference, counts: str) -> _Stack:
     few = calls if len(calls) <= _FEW + 2 else calls[-_FEW:]
     outer = calls[: len(calls) - len(few)]
     return _Stack(
-        before=_whose(one.before, counts),
-        after=_whose(one.after, counts),
+        before=_counts_with_ranks(one.before, counts),
+        after=_counts_with_ranks(one.after, counts),
         outer=outer,
         inner=few,
         more=counted(len(one.calls) - len(few), "call") if outer else "",
     )
 
 
-def _whose(numbers: Sequence[int], counts: str) -> str:
+def _counts_with_ranks(numbers: Sequence[int], counts: str) -> str:
     if not numbers:
         return "nobody"
     nouns = ("process", "processes") if counts == "process" else ("rank", "ranks")

@@ -9,8 +9,8 @@ from gdbext.model.gpu_errors import DevicePlace, GpuFinding
 from gdbext.model.stack import Frame
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
-from gdbext.render.html.page_words import PLAIN, function, said
-from gdbext.render.text.verdict.process_names import who
+from gdbext.render.html.page_words import PLAIN, function, one_line
+from gdbext.render.text.verdict.process_names import names_of_processes
 
 MOST_ROWS = 200
 _LONGEST = 600
@@ -45,12 +45,12 @@ def _row(diagnosis: Diagnosis, one: GpuFinding) -> KernelError:
     call = f", {error.call}: {error.error}" if error.call and error.kind == "api-error" else ""
     head = "race" if error.kind == "race" else error.text.rstrip(" .:")
     return KernelError(
-        what=said(f"{head}{f', {error.problem}' if error.problem else ''}{hazards}{call}", _LONGEST),
+        what=one_line(f"{head}{f', {error.problem}' if error.problem else ''}{hazards}{call}", _LONGEST),
         where=tuple(_place(place) for place in error.places),
         near=error.nearest.words if error.nearest else "",
         launched=tuple(_call(frame) for frame in named),
         count=counted(one.count, "time"),
-        whom=who(diagnosis.snapshot.processes, [seen.process for seen in one.seen], PLAIN),
+        whom=names_of_processes(diagnosis.snapshot.processes, [seen.process for seen in one.seen], PLAIN),
     )
 
 
@@ -59,9 +59,9 @@ def _place(place: DevicePlace) -> str:
     thread = f", thread {place.thread}" if place.thread else ""
     block = f" of block {place.block}" if place.block else ""
     access = f"{place.access} in " if place.access else ""
-    return said(f"{access}{place.function or 'a function without a name'}{at}{thread}{block}", _LONGEST)
+    return one_line(f"{access}{place.function or 'a function without a name'}{at}{thread}{block}", _LONGEST)
 
 
 def _call(frame: Frame) -> str:
     at = f" at {frame.file}:{frame.line}" if frame.file and frame.line else ""
-    return said(f"{function(frame.function)}{at}", _LONGEST)
+    return one_line(f"{function(frame.function)}{at}", _LONGEST)

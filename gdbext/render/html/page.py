@@ -13,7 +13,7 @@ from gdbext.render.html.cited_threads import Cited, culprit_numbers
 from gdbext.render.html.kernel_errors import kernel_errors, rows_left_out
 from gdbext.render.html.page_data import PageData
 from gdbext.render.html.page_file import page_file
-from gdbext.render.html.page_words import PLAIN, SENTENCE, said
+from gdbext.render.html.page_words import PLAIN, SENTENCE, one_line
 from gdbext.render.html.rank_matrix import matrix
 from gdbext.render.html.tree_rows import TreeRows
 from gdbext.render.safe_text import clean_line, shorten
@@ -59,14 +59,14 @@ def _context(page: Page) -> Dict[str, Any]:
         "titles": _PARTS,
         "status": sections.status(diagnosis),
         "verdict": verdict,
-        "cause": said(verdict.cause, 60) if verdict else "",
-        "confidence": said(verdict.confidence, 20) if verdict else "",
-        **_summary(said(verdict.summary, SENTENCE) if verdict else ""),
-        "decided_by": said(verdict.decided_by, 300) if verdict else "",
+        "cause": one_line(verdict.cause, 60) if verdict else "",
+        "confidence": one_line(verdict.confidence, 20) if verdict else "",
+        **_summary(one_line(verdict.summary, SENTENCE) if verdict else ""),
+        "decided_by": one_line(verdict.decided_by, 300) if verdict else "",
         "facts": sections.answer_facts(diagnosis) if diagnosis else (),
         "look": sections.look_facts(page),
-        "releases": [said(text, 300) for text in page.releases[:60]],
-        "remedies": [(said(one.action, SENTENCE), said(one.reason, SENTENCE)) for one in _remedies(page)],
+        "releases": [one_line(text, 300) for text in page.releases[:60]],
+        "remedies": [(one_line(one.action, SENTENCE), one_line(one.reason, SENTENCE)) for one in _remedies(page)],
         "others": sections.other_explanations(verdict, snapshot) if verdict else (),
         "chain": picture(verdict, cited.places) if verdict else None,
         "chain_text": chain_text(verdict.chain, PLAIN) if verdict else "",
@@ -74,13 +74,13 @@ def _context(page: Page) -> Dict[str, Any]:
         "places": cited.places,
         "cited": cited,
         "tree": tree,
-        "folded": _folded(page),
+        "folded": _lone_threads(page),
         "lock_rows": sections.lock_rows(page),
-        "ownerless": [(said(kind), count) for kind, count in (page.locks.ownerless if page.locks else ())],
-        "stories": [said(text, SENTENCE) for text in (page.locks.stories if page.locks else ())[:24]],
-        "lock_notes": [said(text, SENTENCE) for text in (page.locks.notes if page.locks else ())[:24]],
+        "ownerless": [(one_line(kind), count) for kind, count in (page.locks.ownerless if page.locks else ())],
+        "stories": [one_line(text, SENTENCE) for text in (page.locks.stories if page.locks else ())[:24]],
+        "lock_notes": [one_line(text, SENTENCE) for text in (page.locks.notes if page.locks else ())[:24]],
         "peers": [
-            [said(text, 300) for text in (one.label, one.thread, one.file, one.other_end)]
+            [one_line(text, 300) for text in (one.label, one.thread, one.file, one.other_end)]
             for one in (page.locks.peers if page.locks else ())[: sections.MOST_ROWS]
         ],
         "groups": sections.group_rows(page),
@@ -90,7 +90,7 @@ def _context(page: Page) -> Dict[str, Any]:
         "kernels_left_out": rows_left_out(diagnosis),
         "times": sections.sample_times(page),
         "histories": sections.histories(page),
-        "asked": [(said(one.command), list(map(_line, one.lines[:200]))) for one in page.asked],
+        "asked": [(one_line(one.command), list(map(_line, one.lines[:200]))) for one in page.asked],
         "considered": _considered(page),
         "limits": sections.limits(page),
     }
@@ -119,11 +119,11 @@ def _considered(page: Page) -> List[str]:
     return [_line(line) for line in considered_lines(page.diagnosis, PLAIN)]
 
 
-def _folded(page: Page) -> List[str]:
+def _lone_threads(page: Page) -> List[str]:
     """Threads that stand in no tree, the most frequent kind first."""
     tree = page.diagnosis.tree if page.diagnosis else None
     kinds = sorted(tree.folded.items(), key=lambda item: (-item[1], item[0]))[:24] if tree else []
-    return [f"{number:,} {said(kind, 60)}" for kind, number in kinds]
+    return [f"{number:,} {one_line(kind, 60)}" for kind, number in kinds]
 
 
 def _left_out(data: PageData, tree: Any) -> List[str]:
@@ -140,7 +140,7 @@ def _left_out(data: PageData, tree: Any) -> List[str]:
 
 def _parts(page: Page, context: Dict[str, Any]) -> List[str]:
     """Parts that have something to show, that of the command first."""
-    there = {
+    parts = {
         "ranks": bool(page.snapshot.processes or page.snapshot.absent),
         "kernels": bool(context["kernels"]),
         "evidence": bool(context["cited"].evidence or context["others"] or context["considered"]),
@@ -154,4 +154,4 @@ def _parts(page: Page, context: Dict[str, Any]) -> List[str]:
         "limits": True,
     }
     first = _FIRST.get(page.subject)
-    return sorted((one for one in _PARTS if there[one]), key=lambda one: one != first)
+    return sorted((one for one in _PARTS if parts[one]), key=lambda one: one != first)

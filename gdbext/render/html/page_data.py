@@ -11,9 +11,9 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.digits import is_whole
-from gdbext.model.text.ranges import folded
+from gdbext.model.text.ranges import ranges_text
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
-from gdbext.render.html.page_words import function, path, place, said
+from gdbext.render.html.page_words import function, one_line, path, place
 from gdbext.render.json.json_text import json_text
 
 LONGEST = 256
@@ -102,8 +102,8 @@ class PageData:
             {
                 "label": one.label,
                 "rank": one.rank,
-                "about": " · ".join(filter(None, (said(one.host, 60), said(one.device, 20), position))),
-                "title": said(one.title, 200),
+                "about": " · ".join(filter(None, (one_line(one.host, 60), one_line(one.device, 20), position))),
+                "title": one_line(one.title, 200),
                 "ids": _numbers([thread.id for thread in threads]),
                 "shapes": self._sequences.setdefault(shapes, len(self._sequences)),
                 "cpu": {str(at): round(cpu, 2) for at, cpu in enumerate(busy) if cpu >= 0.01},
@@ -123,13 +123,13 @@ class PageData:
     def _new_shape(self, thread: ThreadStack, judged: Optional[ThreadJudgement]) -> int:
         notes = [thread.truncated, *thread.problems, "holds the GIL" if thread.gil else None]
         shape = (
-            self.string(said(thread.name, 60)),
-            self.string(said(thread.state, 4)),
-            self.string(said(judged.kind, 40) if judged else ""),
-            self.string(said(judged.helper, 40) if judged else ""),
+            self.string(one_line(thread.name, 60)),
+            self.string(one_line(thread.state, 4)),
+            self.string(one_line(judged.kind, 40) if judged else ""),
+            self.string(one_line(judged.helper, 40) if judged else ""),
             -1 if judged is None or judged.frame is None else judged.frame,
             self.stack(thread.calls),
-            self.string("; ".join(said(note, 200) for note in notes[:4] if note)),
+            self.string("; ".join(one_line(note, 200) for note in notes[:4] if note)),
         )
         return self._shapes.setdefault(shape, len(self._shapes))
 
@@ -139,7 +139,7 @@ class PageData:
             "strings": list(self._strings),
             "frames": _words(number for row in self._frame_rows for number in row),
             "stacks": list(map(_words, self._stacks)),
-            "sets": [folded(numbers) for numbers in self._sets],
+            "sets": [ranges_text(numbers) for numbers in self._sets],
             "tree": _words(self.tree),
             "shapes": _words(number for shape in self._shapes for number in shape),
             "sequences": list(map(_words, self._sequences)),
@@ -164,5 +164,5 @@ def _numbers(ids: Sequence[str]) -> List[Any]:
         if number is not None and run is not None and run[0] + run[1] == number:
             run[1] += 1
         else:
-            found.append(said(one, 24) if number is None else [number, 1])
+            found.append(one_line(one, 24) if number is None else [number, 1])
     return found

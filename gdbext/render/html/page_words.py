@@ -1,6 +1,6 @@
 """Words of a target made fit for the page, and the places in it that links lead to.
 
-Everything of a target passes `said`, `function` or `place` first: no control or bidirectional character, a bounded
+Everything of a target passes `one_line`, `function` or `place` first: no control or bidirectional character, a bounded
 length. Jinja2 escapes it then. No address (`id`, `href`) is made of anything but numbers.
 """
 
@@ -18,7 +18,7 @@ SENTENCE = 1_200
 _NAME, _PATH = 240, 240
 
 
-def said(text: Optional[str], limit: int = _NAME) -> str:
+def one_line(text: Optional[str], limit: int = _NAME) -> str:
     """A name or a sentence on one line; "" for None."""
     return shorten(clean(text, PLAIN), limit, PLAIN)
 

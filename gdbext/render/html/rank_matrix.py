@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Tuple
 from gdbext.model.job import RankSnapshot
 from gdbext.model.page import Page
 from gdbext.model.verdict import Wait
-from gdbext.render.html.page_words import rank_place, said
+from gdbext.render.html.page_words import one_line, rank_place
 from gdbext.render.html.rank_waits import ROLES, InWait, MatrixRow, WaitColumn, columns_of, in_wait, position, rows_of
 
 _LARGE, _MIDDLE = 16, 128
@@ -58,7 +58,7 @@ def matrix(page: Page) -> Matrix:
     letters = {wait: column.letter for column in columns for wait in column.waits}
     nodes: Dict[str, List[Cell]] = {}
     for one in seen:
-        nodes.setdefault(said(one.process.host, 60), []).append(_cell(one.process, one, letters[one.wait]))
+        nodes.setdefault(one_line(one.process.host, 60), []).append(_cell(one.process, one, letters[one.wait]))
     gone = [_absent(number) for number in snapshot.absent[:_MOST_ABSENT]]
     if gone:
         nodes.setdefault("no process", []).extend(gone)
@@ -81,13 +81,13 @@ def wait_words(wait: Optional[Wait]) -> str:
     """`nccl-group-launch, all_reduce`."""
     if wait is None:
         return "not there"
-    return ", ".join(filter(None, (said(wait.kind, 60), said(wait.collective, 60))))
+    return ", ".join(filter(None, (one_line(wait.kind, 60), one_line(wait.collective, 60))))
 
 
 def _cell(process: RankSnapshot, one: InWait, letter: str) -> Cell:
     mark, role_words = ROLES[one.role]
     where = position(process)
-    detail = ", ".join(filter(None, (where, said(process.host, 60), f"pid {process.pid}" if process.pid else "")))
+    detail = ", ".join(filter(None, (where, one_line(process.host, 60), f"pid {process.pid}" if process.pid else "")))
     return Cell(
         place=rank_place(process.index),
         name=str(process.rank) if process.rank is not None else "?",

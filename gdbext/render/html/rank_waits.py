@@ -9,9 +9,9 @@ from gdbext.model.codes import ReadState
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement
-from gdbext.render.html.page_words import PLAIN, function, place, said
-from gdbext.render.safe_text import located, rank_set
-from gdbext.render.text.verdict.process_names import who
+from gdbext.render.html.page_words import PLAIN, function, one_line, place
+from gdbext.render.safe_text import name_with_place, rank_set
+from gdbext.render.text.verdict.process_names import names_of_processes
 from gdbext.render.text.verdict.rank_table import kind_text
 
 ROLES: Mapping[str, Tuple[str, str]] = {
@@ -98,7 +98,7 @@ def in_wait(process: RankSnapshot, judged: Optional[ProcessJudgement], diagnosis
     """Of one rank."""
     wait = judged.wait if judged else None
     where, thread = _decisive(process, judged) if judged else ("", "")
-    kind, collective = (said(kind_text(process, wait), 60), said(wait.collective, 60)) if wait else ("", "")
+    kind, collective = (one_line(kind_text(process, wait), 60), one_line(wait.collective, 60)) if wait else ("", "")
     return InWait(
         process, _role(process, judged, diagnosis), PlacedWait(kind or "not judged", collective, where), thread
     )
@@ -123,7 +123,7 @@ def rows_of(seen: Sequence[InWait], columns: Sequence[WaitColumn]) -> Tuple[Matr
     at = {wait: number for number, column in enumerate(columns) for wait in column.waits}
     nodes: Dict[str, List[InWait]] = {}
     for one in seen:
-        nodes.setdefault(said(one.process.host, 60), []).append(one)
+        nodes.setdefault(one_line(one.process.host, 60), []).append(one)
     groups: Dict[object, List[str]] = {}
     for name, some in nodes.items():
         picture = tuple(sorted({(at[one.wait], one.role) for one in some}))
@@ -138,7 +138,7 @@ def rows_of(seen: Sequence[InWait], columns: Sequence[WaitColumn]) -> Tuple[Matr
 def position(process: RankSnapshot) -> str:
     """Its place in parallel groups: `TP 1 · PP 0`."""
     labels = list(process.labels.items())[:_MOST_LABELS]
-    return " · ".join(f"{said(name, 8).upper()} {value}" for name, value in labels)
+    return " · ".join(f"{one_line(name, 8).upper()} {value}" for name, value in labels)
 
 
 def _role(process: RankSnapshot, judged: Optional[ProcessJudgement], diagnosis: Optional[Diagnosis]) -> str:
@@ -160,9 +160,11 @@ def _decisive(process: RankSnapshot, judged: ProcessJudgement) -> Tuple[str, str
         if thread.id == judged.wait.thread:
             number = kind.engine_frame if kind.engine_frame is not None else judged.wait.frame
             if number is None or not 0 <= number < len(thread.calls):
-                return "", said(thread.name, 40)
+                return "", one_line(thread.name, 40)
             frame = thread.calls[number]
-            return located(function(frame.function), place(frame.file, frame.line, frame.module)), said(thread.name, 40)
+            return name_with_place(function(frame.function), place(frame.file, frame.line, frame.module)), one_line(
+                thread.name, 40
+            )
     return "", ""
 
 
@@ -221,7 +223,7 @@ def _ranks(some: Sequence[InWait], limit: int) -> str:
     if len(numbers) == len(some):
         return rank_set(numbers, PLAIN, limit)
     processes = [one.process for one in some]
-    return said(who(processes, [one.index for one in processes], PLAIN), 2 * limit)
+    return one_line(names_of_processes(processes, [one.index for one in processes], PLAIN), 2 * limit)
 
 
 def _positions(some: Sequence[InWait]) -> str:
@@ -231,4 +233,4 @@ def _positions(some: Sequence[InWait]) -> str:
         for name, value in list(one.process.labels.items())[:_MOST_LABELS]:
             values.setdefault(name, []).append(value)
     every = [(name, found) for name, found in list(values.items())[:_MOST_LABELS] if len(found) == len(some)]
-    return " · ".join(f"{said(name, 8).upper()} {rank_set(found, PLAIN, 16)}" for name, found in every)
+    return " · ".join(f"{one_line(name, 8).upper()} {rank_set(found, PLAIN, 16)}" for name, found in every)

@@ -11,14 +11,14 @@ from gdbext.model.codes import Given
 from gdbext.model.job import JobSnapshot
 from gdbext.model.locks import LockRow
 from gdbext.model.page import Page, Sample
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.render.html.page_words import PLAIN, SENTENCE, function, said, thread_place
+from gdbext.render.html.page_words import PLAIN, SENTENCE, function, one_line, thread_place
 from gdbext.render.html.rank_matrix import wait_words
 from gdbext.render.safe_text import shorten_name
-from gdbext.render.text.comms import launched, places_of, search_notes, states_of, unread_text
+from gdbext.render.text.comms import launch_counts_text, places_of, search_notes, states_of, unread_text
 from gdbext.render.text.verdict.details import problems_of
-from gdbext.render.text.verdict.process_names import noun, who
+from gdbext.render.text.verdict.process_names import names_of_processes, rank_noun
 from gdbext.render.text.verdict.short_verdict import pause_text
 
 MOST_ROWS = 200
@@ -53,22 +53,29 @@ def answer_facts(diagnosis: Diagnosis) -> Pairs:
     found: List[Tuple[str, str]] = []
     if verdict.culprits:
         title = "Suspect" if len(verdict.culprits) == 1 else "Suspects"
-        found.append((title, who(processes, verdict.culprits, PLAIN, details=True)))
+        found.append((title, names_of_processes(processes, verdict.culprits, PLAIN, details=True)))
     if verdict.absent:
-        found.append(("Absent", f"{noun(verdict.absent)} {folded(verdict.absent)}: no process found"))
+        found.append(("Absent", f"{rank_noun(verdict.absent)} {ranges_text(verdict.absent)}: no process found"))
     if verdict.victims:
-        found.append(("Held up", who(processes, verdict.victims, PLAIN)))
+        found.append(("Held up", names_of_processes(processes, verdict.victims, PLAIN)))
     if verdict.unexplained:
-        found.append(("Left", f"{who(processes, verdict.unexplained, PLAIN)}: not explained by this"))
-    return tuple((name, said(text, 300)) for name, text in found)
+        found.append(("Left", f"{names_of_processes(processes, verdict.unexplained, PLAIN)}: not explained by this"))
+    return tuple((name, one_line(text, 300)) for name, text in found)
 
 
 def other_explanations(verdict: Verdict, snapshot: JobSnapshot) -> Pairs:
     """What else would explain it: cause, and whom it blames."""
     found = []
     for one in verdict.alternatives:
-        whom = who(snapshot.processes, one.culprits, PLAIN) or (folded(one.absent) and f"absent {folded(one.absent)}")
-        found.append((f"{said(one.cause, 60)}", said(", ".join(filter(None, (whom, f"{one.confidence} confidence"))))))
+        suspects = names_of_processes(snapshot.processes, one.culprits, PLAIN) or (
+            ranges_text(one.absent) and f"absent {ranges_text(one.absent)}"
+        )
+        found.append(
+            (
+                f"{one_line(one.cause, 60)}",
+                one_line(", ".join(filter(None, (suspects, f"{one.confidence} confidence")))),
+            )
+        )
     return tuple(found)
 
 
@@ -76,7 +83,7 @@ def look_facts(page: Page) -> Pairs:
     """When and where the look was taken, of what, and what it cost."""
     snapshot = page.snapshot
     hosts = list(dict.fromkeys(one.host for one in snapshot.processes if one.host))
-    shown = [said(host, 60) for host in hosts[:MOST_HOSTS]]
+    shown = [one_line(host, 60) for host in hosts[:MOST_HOSTS]]
     threads = sum(len(one.threads) for one in snapshot.processes)
     numbers = counted(len(snapshot.processes), "process", "processes")
     cores = page.origin is not None and page.origin.cores
@@ -85,11 +92,11 @@ def look_facts(page: Page) -> Pairs:
         ("Written" if cores else "Taken", _when(snapshot.taken_at)),
         ("Host" if len(hosts) == 1 else "Hosts", ", ".join(shown) + _more_than(len(hosts), MOST_HOSTS)),
         ("Host", "unknown: a core file names none" if cores and not hosts else ""),
-        ("Engine", said(snapshot.engine, 60)),
+        ("Engine", one_line(snapshot.engine, 60)),
         ("Read", f"{numbers}, {counted(threads, 'thread')}, {_from(snapshot)}"),
         ("Pause", next(iter(pause_text(snapshot.processes, PLAIN)), "")),
-        ("File", ", ".join(said(name, 120) for name in files[:MOST_FILES]) + _more_than(len(files), MOST_FILES)),
-        ("Made by", " · ".join(filter(None, (said(snapshot.tool, 60), said(snapshot.command, 80))))),
+        ("File", ", ".join(one_line(name, 120) for name in files[:MOST_FILES]) + _more_than(len(files), MOST_FILES)),
+        ("Made by", " · ".join(filter(None, (one_line(snapshot.tool, 60), one_line(snapshot.command, 80))))),
     ]
     return tuple((name, text) for name, text in found if text)
 
@@ -124,7 +131,7 @@ def limits(page: Page) -> Tuple[str, ...]:
     texts = problems_of(page.snapshot, PLAIN)
     texts += page.diagnosis.verdict.missing if page.diagnosis else ()
     more = len(texts) - MOST_ROWS
-    shown = [said(text, SENTENCE) for text in texts[:MOST_ROWS]]
+    shown = [one_line(text, SENTENCE) for text in texts[:MOST_ROWS]]
     return (*shown, f"… {more:,} more, all in --json") if more > 0 else tuple(shown)
 
 
@@ -155,13 +162,13 @@ def lock_rows(page: Page) -> Tuple[LockLine, ...]:
         address = f"{row.wait.address:#x}" if row.wait.address else ""
         return LockLine(
             circle=row.circle is not None or row.wait.gone,
-            process=said(row.label, 40),
-            thread=said(f"{row.thread} {row.name}", 60),
-            kind=said(kind, 80),
-            owner=said(row.owner, 120),
-            owner_does=said(row.owner_does, 300),
-            where=said(row.where, 200),
-            lock=said(" ".join(filter(None, (row.wait.name, address))), 120),
+            process=one_line(row.label, 40),
+            thread=one_line(f"{row.thread} {row.name}", 60),
+            kind=one_line(kind, 80),
+            owner=one_line(row.owner, 120),
+            owner_does=one_line(row.owner_does, 300),
+            where=one_line(row.where, 200),
+            lock=one_line(" ".join(filter(None, (row.wait.name, address))), 120),
             target="" if at is None else thread_place(row.process, at),
         )
 
@@ -192,11 +199,11 @@ def group_rows(page: Page) -> Tuple[GroupLine, ...]:
             GroupLine(
                 name=group.name,
                 size=f"{group.n_ranks:,}",
-                ranks=said(places_of([processes.get(one.process) for one in group.members], PLAIN), 120),
-                launched=said(launched(group, ends), 300),
-                state=said(", ".join(states_of(group, ends)), 200),
+                ranks=one_line(places_of([processes.get(one.process) for one in group.members], PLAIN), 120),
+                launched=one_line(launch_counts_text(group, ends), 300),
+                state=one_line(", ".join(states_of(group, ends)), 200),
                 uneven=bool(group.uneven) and not group.moving,
-                notes=tuple(said(note, SENTENCE) for note in group.notes[:8]),
+                notes=tuple(one_line(note, SENTENCE) for note in group.notes[:8]),
             )
         )
     return tuple(found)
@@ -210,7 +217,7 @@ def group_notes(page: Page) -> Tuple[str, ...]:
     processes = {process.index: process for process in page.snapshot.processes}
     texts = [unread_text(member, processes) for member in table.unreadable]
     texts += [*search_notes(page.snapshot.processes, PLAIN), *table.notes]
-    return tuple(said(text, SENTENCE) for text in texts[:24])
+    return tuple(one_line(text, SENTENCE) for text in texts[:24])
 
 
 @dataclass(frozen=True)
@@ -225,10 +232,10 @@ def witness_rows(snapshot: JobSnapshot) -> Tuple[WitnessLine, ...]:
     """Who was asked beside the stacks, and what each said."""
     return tuple(
         WitnessLine(
-            name=said(one.name, 60),
-            state=said(one.state, 20),
-            reason=said(one.reason, 300),
-            statements=tuple(said(each.text, SENTENCE) for each in one.statements[:24]),
+            name=one_line(one.name, 60),
+            state=one_line(one.state, 20),
+            reason=one_line(one.reason, 300),
+            statements=tuple(one_line(each.text, SENTENCE) for each in one.statements[:24]),
         )
         for one in snapshot.witnesses
     )
@@ -260,7 +267,9 @@ def histories(page: Page) -> Tuple[History, ...]:
         words = tuple(_in_words(sample, number) for sample in samples)
         groups.setdefault(words, []).append(process.index)
     rows = sorted(groups.items(), key=lambda item: len(item[1]))[:MOST_HISTORIES]
-    return tuple(History(who(page.snapshot.processes, some, PLAIN), _changes(words)) for words, some in rows)
+    return tuple(
+        History(names_of_processes(page.snapshot.processes, some, PLAIN), _changes(words)) for words, some in rows
+    )
 
 
 def _in_words(sample: Sample, number: int) -> str:

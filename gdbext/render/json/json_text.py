@@ -29,21 +29,21 @@ def json_text(document: Any, indent: Optional[int] = None) -> str:
     try:
         text = json.dumps(document, indent=indent, allow_nan=False)
     except ValueError:
-        return json.dumps(_tame(document), indent=indent)
-    return json.dumps(_tame(document), indent=indent) if _OUT_OF_THE_ORDINARY.search(text) else text
+        return json.dumps(_finite_json_value(document), indent=indent)
+    return json.dumps(_finite_json_value(document), indent=indent) if _OUT_OF_THE_ORDINARY.search(text) else text
 
 
-def _tame(value: Any) -> Any:
+def _finite_json_value(value: Any) -> Any:
     if isinstance(value, str):
-        return visible(value, "\n\t" if isinstance(value, Lines) else "")
+        return escape_live_characters(value, "\n\t" if isinstance(value, Lines) else "")
     if isinstance(value, dict):
-        return {_tame(name): _tame(item) for name, item in value.items()}
+        return {_finite_json_value(name): _finite_json_value(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_tame(item) for item in value]
+        return [_finite_json_value(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def visible(text: str, kept: str = "") -> str:
+def escape_live_characters(text: str, kept: str = "") -> str:
     """`text` with every live character written out, but those of `kept`."""
     if text.isascii() and text.isprintable():
         return text

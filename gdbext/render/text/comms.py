@@ -35,8 +35,8 @@ _COLUMNS = (
 
 def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional[Origin] = None) -> List[str]:
     """The table, then what could not be read, then who is behind in what."""
-    told = _first_of(answer)
-    last = _answer(answer, told, style, origin)
+    first_group = _first_of(answer)
+    last = _answer(answer, first_group, style, origin)
     if style.typed.detail == BRIEF:
         return last
     processes = {process.index: process for process in answer.processes}
@@ -44,7 +44,7 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     groups = answer.groups[: None if full else MOST_GROUPS]
     lines = table(_COLUMNS, [_row(group, processes, style) for group in groups], style)
     for group in groups:
-        lines += _notes(group, style) if group is not told else []
+        lines += _notes(group, style) if group is not first_group else []
     if len(answer.groups) > len(groups):
         lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
     notes = [unread_text(member, processes) for member in answer.unreadable]
@@ -59,21 +59,21 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     return [*lines, *[""] * bool(lines), *last]
 
 
-def _noted(answer: CommunicatorTable) -> List[CommunicatorGroup]:
+def _noted_groups(answer: CommunicatorTable) -> List[CommunicatorGroup]:
     return [group for group in answer.groups if group.notes and not (group.uneven and group.moving)]
 
 
 def _first_of(answer: CommunicatorTable) -> Optional[CommunicatorGroup]:
     """The one that stands still with unequal counts, else one that failed."""
-    noted = _noted(answer)
-    return next(iter([*(group for group in noted if group.uneven), *noted]), None)
+    noted_groups = _noted_groups(answer)
+    return next(iter([*(group for group in noted_groups if group.uneven), *noted_groups]), None)
 
 
 def _answer(
     answer: CommunicatorTable, first: Optional[CommunicatorGroup], style: Style, origin: Optional[Origin]
 ) -> List[str]:
     """What is wrong with the first communicator; else that nothing is."""
-    told = _noted(answer)
+    noted_groups = _noted_groups(answer)
     notes = len(answer.unreadable) + len(search_notes(answer.processes, style))
     hidden = len(answer.groups) > MOST_GROUPS or notes > MOST_LINES
     moving = sum(group.moving for group in answer.groups)
@@ -85,7 +85,7 @@ def _answer(
     elif first is not None:
         verdict = f"Communicator {first.name}: {'; '.join(first.notes)}."
     facts = (
-        f"{counted(len(told) - 1, 'more communicator')} with a note, above" if len(told) > 1 else "",
+        f"{counted(len(noted_groups) - 1, 'more communicator')} with a note, above" if len(noted_groups) > 1 else "",
         f"{moving:,} in use" if moving else "",
         f"of {unseen:,} some ranks were not seen" if unseen else "",
         f"{len(answer.unreadable):,} not readable" if answer.unreadable else "",
@@ -106,7 +106,7 @@ def _row(group: CommunicatorGroup, processes: Processes, style: Style) -> Row:
             group.name,
             f"{group.n_ranks:,}",
             places_of([processes.get(member.process) for member in group.members], style),
-            launched(group, ends),
+            launch_counts_text(group, ends),
             clean(", ".join(states_of(group, ends)), style),
             clean(" / ".join(dict.fromkeys(one.layout or "" for one in ends)), style),
         ),
@@ -121,7 +121,7 @@ def places_of(processes: Sequence[Optional[RankSnapshot]], style: Style) -> str:
     return rank_set(numbers, style, 24) if len(numbers) == len(ranks) else ", ".join(list(ranks)[:4])
 
 
-def launched(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
+def launch_counts_text(group: CommunicatorGroup, ends: Sequence[Communicator]) -> str:
     """`all_reduce 4, all_gather 3-4`; kinds that nobody launched are left out."""
     known = [one.counts for one in ends if not isinstance(one.counts, Missing)]
     if not known:
@@ -185,7 +185,7 @@ def search_notes(processes: Sequence[RankSnapshot], style: Style) -> List[str]:
     for process in processes:
         for note in process.communicator_notes + process.problems:
             said.setdefault(note, []).append(process)
-    return [f"{_joined(those, style)}: {note}" for note, those in said.items()]
+    return [f"{_joined(ranks_of_note, style)}: {note}" for note, ranks_of_note in said.items()]
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {CommunicatorTable: communicator_lines}

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
 from gdbext.model.look_origin import Origin
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -40,8 +40,8 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
         for one in still:
             kinds.setdefault(one.wait_after or "", []).append(one)
         lines.append("")
-        for kind, those in kinds.items():
-            lines += wrapped(clean(f"did not move: {_names(those)}, in {kind}", style), style, indent="  ")
+        for kind, differences in kinds.items():
+            lines += wrapped(clean(f"did not move: {_names(differences)}, in {kind}", style), style, indent="  ")
     if answer.stacks:
         lines += ["", style.paint("stacks (- before, + after):", "strong")]
         for stack in answer.stacks[:MOST_STACKS]:
@@ -87,11 +87,11 @@ def _row(one: RankDifference, style: Style) -> Row:
     return Row([clean(cell, style) for cell in cells])
 
 
-def _names(those: Sequence[RankDifference]) -> str:
-    numbers = [one.rank for one in those if one.rank is not None]
-    if len(numbers) == len(those):
-        return f"{'rank' if len(numbers) == 1 else 'ranks'} {folded(numbers)}"
-    return ", ".join(one.name for one in those[:MOST_RANKS])
+def _names(differences: Sequence[RankDifference]) -> str:
+    numbers = [one.rank for one in differences if one.rank is not None]
+    if len(numbers) == len(differences):
+        return f"{'rank' if len(numbers) == 1 else 'ranks'} {ranges_text(numbers)}"
+    return ", ".join(one.name for one in differences[:MOST_RANKS])
 
 
 def _stack(stack: StackDifference, counts: str, style: Style) -> List[str]:
@@ -99,9 +99,10 @@ def _stack(stack: StackDifference, counts: str, style: Style) -> List[str]:
     calls = f" {style.arrow} ".join(inner)
     calls = f"{style.ellipsis} {style.arrow} {calls}" if len(inner) < len(stack.calls) else calls
     lines = []
-    for sign, these in (("-", stack.before), ("+", stack.after)):
-        if these:
-            who = f"{counts if len(these) == 1 else counts + ('es' if counts == 'process' else 's')} {folded(these)}"
+    for sign, frames in (("-", stack.before), ("+", stack.after)):
+        if frames:
+            noun = counts if len(frames) == 1 else counts + ("es" if counts == "process" else "s")
+            who = f"{noun} {ranges_text(frames)}"
             lines.append(style.paint(f"  {sign} {who}", "dim" if sign == "-" else ""))
     return lines + wrapped(clean(calls, style), style, indent="      ", first="    ")
 

@@ -9,7 +9,7 @@ from typing import Callable, List, Mapping, Sequence, Tuple
 
 from gdbext.model.gpu_core import GpuCoreListing, GpuCoreState, GpuException, GpuOfCore, ResidentKernel
 from gdbext.model.stack import Frame
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -55,8 +55,11 @@ def core_lines(core: GpuCoreState, style: Style) -> List[str]:
 
 
 def _head(core: GpuCoreState) -> str:
-    whose = [f"rank {core.rank}" if core.rank is not None else "", f"pid {core.pid}" if core.pid is not None else ""]
-    said = [" ".join([*filter(None, whose), *([f"on {core.host}"] if core.host else [])])]
+    owner_words = [
+        f"rank {core.rank}" if core.rank is not None else "",
+        f"pid {core.pid}" if core.pid is not None else "",
+    ]
+    said = [" ".join([*filter(None, owner_words), *([f"on {core.host}"] if core.host else [])])]
     said.append(f"driver {core.driver}" if core.driver else "driver not told (older than r565)")
     said.append(f"CUDA {core.cuda}" if core.cuda else "")
     if core.written_at is not None:
@@ -84,7 +87,9 @@ def _device(core: GpuCoreState, device: GpuOfCore, style: Style) -> List[str]:
 
 
 def _exception(one: GpuException, style: Style) -> List[str]:
-    told = "the hardware names this instruction" if one.pc_told else "where the warp was found; it may have gone on"
+    how_known = (
+        "the hardware names this instruction" if one.pc_told else "where the warp was found; it may have gone on"
+    )
     where = place(one.frames) or (f"at {one.pc:#x}, in no code of the core" if one.pc else "at an unknown place")
     first = [f"block {one.block}" if one.block else "", f"thread {one.thread}" if one.thread else ""]
     first += [f"SM {one.sm}" if one.sm is not None else "", f"warp {one.warp}" if one.warp is not None else ""]
@@ -92,7 +97,7 @@ def _exception(one: GpuException, style: Style) -> List[str]:
     kernel = f"kernel {one.kernel}" if one.kernel else "kernel unknown: its warps were gone"
     lines = [style.paint(f"  {one.name} ({one.number}): {one.means}", "bad")]
     for text in (
-        f"{where} ({told})" if one.pc else where,
+        f"{where} ({how_known})" if one.pc else where,
         f"{kernel}; first {', '.join(filter(None, first))}; {', '.join(counts)}",
         f"launched by host thread {one.host_tid}" if one.host_tid else "",
         f"next: {one.advice}" if one.advice else "",
@@ -104,9 +109,9 @@ def _exception(one: GpuException, style: Style) -> List[str]:
 
 def place(frames: Sequence[Frame]) -> str:
     """`in f at a.cu:3, in g at a.cu:9`: innermost first."""
-    told = [_call(one) for one in frames[:6]]
+    calls = [_call(one) for one in frames[:6]]
     words = ["in", *("inlined in" if one.inlined else "called by" for one in frames)]
-    return ", ".join(f"{word} {call}" for word, call in zip(words, told))
+    return ", ".join(f"{word} {call}" for word, call in zip(words, calls))
 
 
 def _call(frame: Frame) -> str:
@@ -127,7 +132,7 @@ def _row(one: ResidentKernel, style: Style) -> Row:
             _size(one.block_size),
             f"{one.blocks:,}" if one.blocks else "",
             f"{one.warps:,}" if one.warps else "",
-            folded(one.sms) if one.sms else "",
+            ranges_text(one.sms) if one.sms else "",
             str(one.host_tid) if one.host_tid else "",
             clean(where, style) + of if where else "",
         )

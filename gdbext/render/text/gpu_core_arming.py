@@ -20,7 +20,7 @@ _ARMED = (
     Column("free", right=True, keep=4),
     Column("file", least=20, keep=5),
 )
-_CAME = (
+_STATE_WORDS = (
     Column("rank", keep=9),
     Column("pid", right=True, keep=9),
     Column("state", keep=8),
@@ -56,11 +56,11 @@ def armed_lines(job: ArmedJob, style: Style) -> List[str]:
         for one in job.ranks
     ]
     lines = table(_ARMED, rows, style)
-    told = [f"{one.label}: {text}" for one in job.ranks for text in one.problems]
-    for text in told[:16]:
+    problems = [f"{one.label}: {text}" for one in job.ranks for text in one.problems]
+    for text in problems[:16]:
         lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=3)
-    if len(told) > 16:
-        lines.append(f"  {style.ellipsis} {len(told) - 16} more, all in --json")
+    if len(problems) > 16:
+        lines.append(f"  {style.ellipsis} {len(problems) - 16} more, all in --json")
     if job.ready:
         lines.append("Every rank writes a GPU core when a kernel fails, and when it is asked: gdbext gpucore trigger")
     else:
@@ -89,7 +89,7 @@ def came_lines(job: TriggeredJob, style: Style) -> List[str]:
         )
         for one in job.ranks
     ]
-    lines = table(_CAME, rows, style)
+    lines = table(_STATE_WORDS, rows, style)
     for one in job.ranks:
         if one.problem:
             lines += wrapped(clean(f"{one.label}: {one.problem}", style), style, indent="    ", first="  ", most=3)

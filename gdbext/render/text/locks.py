@@ -8,7 +8,7 @@ from gdbext.model.command_typed import BRIEF, FULL
 from gdbext.model.locks import LockReport, LockRow, PeerRow
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
-from gdbext.render.safe_text import clean, located, shorten_located, wrapped
+from gdbext.render.safe_text import clean, name_with_place, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.ending.next_command import next_line
@@ -17,7 +17,7 @@ from gdbext.render.text.verdict.origin import origin_text
 
 MOST_ROWS = 24
 MOST_WITH_ALL = 200
-MOST_STORIES = 8
+MOST_CHAINS = 8
 
 _COLUMNS = (
     Column("process", least=6, keep=6),
@@ -50,7 +50,7 @@ def lock_lines(report: LockReport, style: Style, origin: Optional[Origin] = None
     sections = [
         _table(_COLUMNS, [_row(one, style) for one in report.rows[:most]], len(report.rows), style),
         _table(_PEERS, [_peer_row(one, style) for one in report.peers[:most]], len(report.peers), style),
-        _told(report, style),
+        _other_deadlocks(report, style),
     ]
     lines: List[str] = []
     for section in filter(None, [*sections, answer]):
@@ -62,14 +62,14 @@ def _table(columns: Sequence[Column], rows: Sequence[Row], number: int, style: S
     return table(columns, rows, style) + _more(number - len(rows), "wait", "waits", style)
 
 
-def _told(report: LockReport, style: Style) -> List[str]:
+def _other_deadlocks(report: LockReport, style: Style) -> List[str]:
     """The stories but the first, which is the answer, and what is to be known of all of it."""
     lines: List[str] = []
     bad = len({row.circle for row in report.rows if row.circle is not None}) or int(report.suspected)
-    for number, story in enumerate(report.stories[1:MOST_STORIES], 1):
+    for number, chain in enumerate(report.stories[1:MOST_CHAINS], 1):
         accent = "bad" if number < bad else ""
-        lines += [style.paint(line, accent) for line in wrapped(clean(story, style), style, "  ", "")]
-    lines += _more(len(report.stories) - MOST_STORIES, "story", "stories", style)
+        lines += [style.paint(line, accent) for line in wrapped(clean(chain, style), style, "  ", "")]
+    lines += _more(len(report.stories) - MOST_CHAINS, "story", "stories", style)
     for note in report.notes[0 if report.stories else 1 :]:
         lines += wrapped(clean(note, style), style, "  ", "")
     return lines
@@ -77,7 +77,7 @@ def _told(report: LockReport, style: Style) -> List[str]:
 
 def _answer(report: LockReport, style: Style, origin: Optional[Origin]) -> List[str]:
     first = next(iter((*report.stories, *report.notes)), "No thread waits for a lock that another thread holds.")
-    calm = "" if report.finding or not report.stories else "No deadlock was seen. "
+    no_finding_note = "" if report.finding or not report.stories else "No deadlock was seen. "
     further = len(report.stories) - 1
     waits = ", ".join(f"{count:,} on {_named(kind, count)}" for kind, count in report.ownerless)
     facts = [
@@ -86,7 +86,7 @@ def _answer(report: LockReport, style: Style, origin: Optional[Origin]) -> List[
         Line("taken", (origin_text(origin, style) if origin is not None else "",), accent="dim"),
         next_line(style, "", known=style.typed.detail == FULL or len(report.rows) + len(report.peers) <= MOST_ROWS),
     ]
-    return ending(f"{calm}{clean(first, style)}", "bad" if report.finding else "", facts, style)
+    return ending(f"{no_finding_note}{clean(first, style)}", "bad" if report.finding else "", facts, style)
 
 
 def _more(count: int, noun: str, plural: str, style: Style) -> List[str]:
@@ -111,7 +111,7 @@ def _row(row: LockRow, style: Style) -> Row:
         (
             f"{mark}{clean(row.label, style)}",
             f"{clean(row.thread, style)} {clean(row.name, style)}".rstrip(),
-            located(clean(where, style), clean(place.rstrip(")"), style)) if where else clean(row.where, style),
+            name_with_place(clean(where, style), clean(place.rstrip(")"), style)) if where else clean(row.where, style),
             clean(kind, style),
             clean(row.owner.replace("thread ", "", 1), style),
             clean(row.owner_does, style),

@@ -22,7 +22,7 @@ def hint_lines(hint: str, style: Style) -> List[str]:
     return wrapped(clean(hint, style), style, indent="        ", first="  next: ") if hint else []
 
 
-def stopped(label: str, pause_ms: Optional[float], style: Style) -> str:
+def stopped_line(label: str, pause_ms: Optional[float], style: Style) -> str:
     """Progress: `stopped rank 3 for 4.2 ms`."""
     time = milliseconds(pause_ms)
     return f"stopped {clean(label, style)}" + (f" for {time}" if time else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
-from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, named
+from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, ranks_or_pids
 from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, clean_line, milliseconds, rank_set, shorten, wrapped
 from gdbext.render.style import Style
@@ -127,7 +127,7 @@ def attached_lines(ranks: RankTable, style: Style) -> List[str]:
     for one in ranks.ranks:
         if one.problem:
             said.setdefault(one.problem, []).append(one.process)
-    problems = [f"{named(processes)}: {problem}" for problem, processes in said.items()]
+    problems = [f"{ranks_or_pids(processes)}: {problem}" for problem, processes in said.items()]
     return lines + _absent(ranks.absent, style) + _notes(problems, style) + _notes(ranks.notes, style)
 
 
@@ -151,7 +151,7 @@ def output_lines(outputs: RankOutputs, style: Style) -> List[str]:
     """What a gdb command printed, below a heading for each rank; gdb's own lines keep their form."""
     lines: List[str] = []
     for one in outputs.outputs:
-        lines.append(style.paint(f"{named([one.process])} (inferior {one.number})", "strong"))
+        lines.append(style.paint(f"{ranks_or_pids([one.process])} (inferior {one.number})", "strong"))
         lines += [clean_line(line.expandtabs(), style).rstrip() for line in one.text.splitlines()]
         if one.error:
             lines.append(style.paint(shorten(clean(one.error, style), style.width, style), "bad"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping, Optional, Union
 
 from gdbext.model.codes import Code
-from gdbext.model.missing import Maybe, Missing, known
+from gdbext.model.missing import Maybe, Missing, value_or_none
 from gdbext.model.stream import (
     AFTER_ERROR,
     NOT_MAPPED,
@@ -18,8 +18,8 @@ from gdbext.model.stream import (
     StreamUse,
     StreamWait,
 )
-from gdbext.model.text.ranges import counted, folded
-from gdbext.render.safe_text import clean, located, place_of, shorten_located, shorten_name, wrapped
+from gdbext.model.text.ranges import counted, ranges_text
+from gdbext.render.safe_text import clean, name_with_place, place_of, shorten_located, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 
@@ -99,7 +99,7 @@ def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
     """Each process's streams, then who waits, then what could not be had."""
     if len(answer.ranks) > 1 and not any(map(_has_any, answer.ranks)):
         ranks = [rank.rank if rank.rank is not None else rank.pid for rank in answer.ranks]
-        return wrapped(f"ranks {folded(ranks)}: {_NO_STREAM}", style)
+        return wrapped(f"ranks {ranges_text(ranks)}: {_NO_STREAM}", style)
     lines: List[str] = []
     for rank in answer.ranks:
         lines += ([""] if lines else []) + _rank_lines(rank, style, len(answer.ranks) > 1)
@@ -171,7 +171,7 @@ def _name(one: KnownStream) -> str:
 
 
 def _row(one: KnownStream, rank: RankStreams, style: Style) -> Row:
-    asked = known(one.asked)
+    asked = value_or_none(one.asked)
     device = one.device if asked is None or isinstance(asked.device, Missing) else asked.device
     waits = [f"thread {use.thread}" for use in one.uses if use.waits]
     pool = f" {one.priority}/{one.pool_index}" if one.pool_index is not None else ""
@@ -228,7 +228,7 @@ def _wait_row(one: StreamWait, style: Style) -> Row:
             clean(one.call, style),
             waits,
             one.how,
-            located(clean(one.engine_function, style), place),
+            name_with_place(clean(one.engine_function, style), place),
         )
     )
 

@@ -26,11 +26,11 @@ def diagnosis_lines(found: TraceDiagnosis, style: Style) -> List[str]:
             names = ", ".join(_name(found.files, at) for at in indexes[:8]) + (", ..." if len(indexes) > 8 else "")
             lines.append(style.paint(f"  {title:<8} ", "dim") + clean(names, style))
     lines += ["", *_ranks(found, style)]
-    told = ", ".join(
+    overall = ", ".join(
         f"{counted(number, 'collective')} {_SORTS.get(sort, sort)}" for sort, number in found.counts.items() if number
     )
-    if told:
-        lines += ["", *wrapped(f"Of all: {told}.", style)]
+    if overall:
+        lines += ["", *wrapped(f"Of all: {overall}.", style)]
     for title, numbered, texts in (
         ("Evidence", False, [one.text for one in verdict.evidence]),
         ("What to do", True, [f"{one.action}: {one.reason}" if one.reason else one.action for one in verdict.remedies]),
@@ -74,9 +74,9 @@ def _ranks(found: TraceDiagnosis, style: Style) -> List[str]:
                 (
                     clean(_name(found.files, one.process), style),
                     f"{one.times}",
-                    span(one.delay_us),
+                    duration_text(one.delay_us),
                     percent(one.share),
-                    span(one.waited_us),
+                    duration_text(one.waited_us),
                     percent(shares.compute) if known else "",
                     percent(shares.exposed) if known else "",
                     percent(shares.idle) if known else "",
@@ -91,7 +91,7 @@ def _ranks(found: TraceDiagnosis, style: Style) -> List[str]:
     return lines
 
 
-def span(value: float) -> str:
+def duration_text(value: float) -> str:
     """Microseconds."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:.2f} s"
@@ -113,7 +113,8 @@ def _closing(files: Sequence[TraceFile], problems: Sequence[str], style: Style) 
         aligned = sum(bool(one.clock and one.clock.aligned) for one in clocks)
         text = f"Clocks: {aligned} of {len(clocks)} files are on one clock"
         if residuals:
-            text += f"; ends of common collectives are {span(max(residuals))} apart (median), {span(max(worst))} (99 %)"
+            median, most = duration_text(max(residuals)), duration_text(max(worst))
+            text += f"; ends of common collectives are {median} apart (median), {most} (99 %)"
         lines += ["", *wrapped(text + ".", style)]
         loose = [one.name for one in clocks if one.clock and not one.clock.aligned]
         if loose:
@@ -147,10 +148,10 @@ def merge_lines(report: MergeReport, style: Style) -> List[str]:
     for one in report.files[:16]:
         clock = one.clock
         if clock is not None and clock.method == "collectives":
-            how = f"shifted by {span(round(clock.offset_us))}"
+            how = f"shifted by {duration_text(round(clock.offset_us))}"
             how += f", drift {1e6 * clock.drift:.1f} us a second" if clock.drift else ""
             how += f", {counted(clock.pairs, 'common end')}"
-            how += f", {span(clock.residual_us)} apart" if clock.residual_us is not None else ""
+            how += f", {duration_text(clock.residual_us)} apart" if clock.residual_us is not None else ""
         else:
             how = {
                 "shared": "on the clock of the first",
@@ -183,10 +184,10 @@ def summary_lines(summary: TraceSummary, style: Style) -> List[str]:
                 clean(row.name, style),
                 clean(row.sort, style),
                 f"{row.count:,}",
-                span(row.total),
-                span(row.least),
-                span(row.mean),
-                span(row.most),
+                duration_text(row.total),
+                duration_text(row.least),
+                duration_text(row.mean),
+                duration_text(row.most),
                 percent(row.share),
                 _spread(row.ranks, summary.files),
             ),
@@ -215,9 +216,9 @@ def _spread(ranks: Mapping[int, float], files: Sequence[TraceFile]) -> str:
         return ""
     most = max(ranks, key=lambda at: ranks[at])
     if len(ranks) < len(files):
-        return f"{span(ranks[most])} ({_name(files, most)}), none on {len(files) - len(ranks)}"
+        return f"{duration_text(ranks[most])} ({_name(files, most)}), none on {len(files) - len(ranks)}"
     least = min(ranks, key=lambda at: ranks[at])
-    return f"{span(ranks[most])} ({_name(files, most)}), {span(ranks[least])} ({_name(files, least)})"
+    return f"{duration_text(ranks[most])} ({_name(files, most)}), {duration_text(ranks[least])} ({_name(files, least)})"
 
 
 def difference_lines(found: TraceDifference, style: Style) -> List[str]:
@@ -241,10 +242,10 @@ def difference_lines(found: TraceDifference, style: Style) -> List[str]:
                 row.change,
                 f"{row.count[0]:,}",
                 f"{row.count[1]:,}",
-                span(row.mean[0]),
-                span(row.mean[1]),
-                span(row.total[0]),
-                span(row.total[1]),
+                duration_text(row.mean[0]),
+                duration_text(row.mean[1]),
+                duration_text(row.total[0]),
+                duration_text(row.total[1]),
             ),
             {"slower": "bad", "new": "doubt", "faster": "good"}.get(row.change, ""),
         )

@@ -8,7 +8,7 @@ from typing import List
 from gdbext.model.trace import TraceDiagnosis
 from gdbext.render.safe_text import clean
 from gdbext.render.style import Style
-from gdbext.render.text.trace import span
+from gdbext.render.text.trace import duration_text
 
 _WIDTH, _LEFT, _ROW, _TOP = 960, 110, 18, 46
 _MOST = 64  # ranks
@@ -37,22 +37,24 @@ def picture(found: TraceDiagnosis) -> str:
         lines.append(_text(10, y + 12, found.files[at].name[:16], colour.strip()))
         lines.append(f'<line x1="{_LEFT}" y1="{y + 8}" x2="{_WIDTH - 10}" y2="{y + 8}" stroke="#eee"/>')
     for one in found.timeline:
-        met = one.at + one.skew
+        all_arrived = one.at + one.skew
         for at, arrival in one.arrivals.items():
             if at in rows:
-                lines += _bars(_TOP + _ROW * rows[at], one.at + arrival, met, one.transfer, scale, at == one.last)
+                lines += _bars(
+                    _TOP + _ROW * rows[at], one.at + arrival, all_arrived, one.transfer, scale, at == one.last
+                )
     bottom = _TOP + _ROW * len(ranks) + 14
     for tick in range(5):
         x = _LEFT + (_WIDTH - _LEFT - 10) * tick / 4
         anchor = "end" if tick == 4 else "middle" if tick else "start"
-        lines.append(_text(x, bottom, span(round(end * tick / 4)), f'fill="#555" text-anchor="{anchor}"'))
+        lines.append(_text(x, bottom, duration_text(round(end * tick / 4)), f'fill="#555" text-anchor="{anchor}"'))
     if len(found.lateness) > _MOST:
         lines.append(_text(10, bottom + 16, f"{len(found.lateness) - _MOST} ranks with a smaller delay are not drawn"))
     return "\n".join([*lines, "</svg>\n"])
 
 
-def _bars(y: int, arrival: float, met: float, transfer: float, scale: float, last: bool) -> List[str]:
-    x, wait = _LEFT + arrival * scale, (met - arrival) * scale
+def _bars(y: int, arrival: float, all_arrived: float, transfer: float, scale: float, last: bool) -> List[str]:
+    x, wait = _LEFT + arrival * scale, (all_arrived - arrival) * scale
     shapes = [_bar(x + wait, y + 5, max(0.4, transfer * scale), 6, "#4a7ab5")]
     if last:
         shapes.append(_bar(x + wait - 1, y + 1, 2, 14, "#c00"))

@@ -122,7 +122,7 @@ def operators(path: str, table: Table) -> Iterator[Operator]:
     _say_left_out(path, table)
 
 
-def shares(path: str, table: Table) -> Dict[Optional[int], Shares]:
+def read_step_shares(path: str, table: Table) -> Dict[Optional[int], Shares]:
     """Of step_trace_time.csv: by step, None where the profile had no steps."""
     found: Dict[Optional[int], Shares] = {}
     for row in _rows(path, STEPS, table):
@@ -259,8 +259,8 @@ def _lines(file: TextIO, row: TableRow, table: Table) -> Iterator[_Row]:
     places = _places(heading, row)
     lacking = [row.columns[name][0] for name in row.needed if name not in places]
     if lacking:
-        there = ", ".join(cell.strip() for cell in heading[:12])
-        table.say(f"{row.file} has no column {', '.join(lacking)}; it has {there[:200]}")
+        columns = ", ".join(cell.strip() for cell in heading[:12])
+        table.say(f"{row.file} has no column {', '.join(lacking)}; it has {columns[:200]}")
         return
     for cells in reader:
         if any(cell.strip() for cell in cells):

@@ -7,11 +7,11 @@ import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
-from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, shares
+from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, read_step_shares
 from gdbext.traces.event_reader import Contents
 from gdbext.traces.first_pass import Collected, Collector
 from gdbext.traces.rank_trace import RankTrace, finished
-from gdbext.traces.trace_event import Event, made
+from gdbext.traces.trace_event import Event, make_event
 from gdbext.traces.trace_files import labels_of
 
 _BLOCK = 4096
@@ -44,7 +44,7 @@ def read_tables(folder: str, causes: bool = True) -> Tuple[RankTrace, Collected]
     trace.labels = trace.labels or labels_of(os.path.basename(os.path.dirname(os.path.abspath(folder))))[1]
     if _there(folder, STEPS.file) and (trace.shares is None or not own):
         table = Table()
-        by_step = shares(_in(folder, STEPS.file), table)
+        by_step = read_step_shares(_in(folder, STEPS.file), table)
         trace.shares = by_step.get(None) or next(iter(by_step.values()), trace.shares)
         trace.problems += table.problems
     return trace, found
@@ -100,7 +100,7 @@ def _exchange(one: Exchange, base: int) -> Event:
 
 def _slice(name: str, lane: str, start: int, duration: int, base: int, args: Dict[str, object]) -> Event:
     ts, length = (start - base) / 1000, duration / 1000
-    return made(ph="X", cat="kernel", name=name, pid="Ascend", tid=lane, ts=ts, dur=length, args=args)
+    return make_event(ph="X", cat="kernel", name=name, pid="Ascend", tid=lane, ts=ts, dur=length, args=args)
 
 
 def _take_steps(own: Sequence[Kernel], base: int, found: Collected) -> None:

@@ -11,7 +11,7 @@ from gdbext.analysis.tensors.comparing.elements import Comparison, Tolerance
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Chunk, Limits, Memory, Read, Stream, elements_at
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.model.tensor import Element, TensorDiff, TensorInfo
 
 _NONE = Tolerance()
@@ -36,7 +36,7 @@ def difference(
     index: str = "",
     tolerance: Tolerance = _NONE,
     calculator: Optional[Calculator] = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     limits: Optional[Limits] = None,
 ) -> TensorDiff:
     """Compare what `index` selects of both, value by value; the dtypes may differ. Raises `GdbextError` when one has

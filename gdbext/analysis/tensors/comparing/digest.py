@@ -14,7 +14,7 @@ from typing import Optional, Sequence
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.index import select, view_of
 from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.knowledge.dtypes import DType
 from gdbext.model.tensor import TensorHash, TensorInfo
 
@@ -32,7 +32,7 @@ def digest(
     read: Read,
     index: str = "",
     calculator: Optional[Calculator] = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     limits: Optional[Limits] = None,
 ) -> TensorHash:
     """The digest of what `index` selects. Raises `GdbextError` when there is nothing to read; when only a part can be

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.sums import size
+from gdbext.analysis.tensors.statistics.sums import magnitude
 from gdbext.knowledge.dtypes import DType
 
 
@@ -77,10 +77,10 @@ class Comparer:
                 found.nan_mismatches += 1
                 self._note(1, at)
                 continue
-            away, scale = _distance(left, right), size(right)
+            away, scale = _distance(left, right), magnitude(right)
             if not away <= tolerance.absolute + tolerance.relative * scale or away == math.inf:
                 self._note(1, at)
-            if math.isfinite(size(left)) and math.isfinite(scale):
+            if math.isfinite(magnitude(left)) and math.isfinite(scale):
                 self._largest(away, at, away / scale if scale else None, at)
 
     def _judge_arrays(self, start: int, left: bytes, right: bytes, holes: Optional[bytes]) -> None:
@@ -99,10 +99,10 @@ class Comparer:
         nan_left, nan_right = numpy.isnan(ours), numpy.isnan(theirs)
         away = numpy.abs(ours - theirs) if away is None else away
         scale = numpy.abs(theirs)
-        beyond = ~(away <= tolerance.absolute + tolerance.relative * scale) | (away == numpy.inf)
+        outside_tolerance = ~(away <= tolerance.absolute + tolerance.relative * scale) | (away == numpy.inf)
         nan = nan_left | nan_right
         wrong_nan = (nan_left != nan_right) if tolerance.nan_equal else nan
-        bad = (beyond & ~nan) | wrong_nan
+        bad = (outside_tolerance & ~nan) | wrong_nan
         self._found.nan_mismatches += int(wrong_nan.sum())
         if bad.any():
             self._note(int(bad.sum()), start + int(at[bad.argmax()]))
@@ -133,7 +133,7 @@ class Comparer:
 
 def _distance(left: Any, right: Any) -> float:
     """|left - right|; of integers without the rounding of floats, so that neighbours above 2**53 are not equal."""
-    return size(left - right)
+    return magnitude(left - right)
 
 
 def _integer_distance(left: Any, right: Any, numpy: Any) -> Any:

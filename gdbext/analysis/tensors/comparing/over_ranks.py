@@ -9,7 +9,7 @@ from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.comparing.elements import Tolerance
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, silent
+from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import HashGroup, RankProblem, TensorAgreement
 
@@ -17,7 +17,7 @@ _EXACT = Tolerance()
 
 
 @dataclass(frozen=True)
-class Digested:
+class RankDigest:
     """What `index` selects of one rank's tensor, and the digest of that."""
 
     source: Source
@@ -26,27 +26,27 @@ class Digested:
 
 
 def digested(
-    source: Source, index: str = "", calculator: Optional[Calculator] = None, progress: Progress = silent
-) -> Maybe[Digested]:
+    source: Source, index: str = "", calculator: Optional[Calculator] = None, progress: Progress = no_progress
+) -> Maybe[RankDigest]:
     """The digest of one rank's tensor; Missing where not all of it can be read. Raises GdbextError as `digest`."""
     found = digest(source.info, source.read, index, calculator, progress)
     if found.digest is None:
         return Missing(found.problem or "not all elements can be read")
-    return Digested(source, index.strip(), found.digest)
+    return RankDigest(source, index.strip(), found.digest)
 
 
 def agreement(
     name: str,
-    ranks: Sequence[Tuple[int, Maybe[Digested]]],
+    ranks: Sequence[Tuple[int, Maybe[RankDigest]]],
     tolerance: Tolerance = _EXACT,
     calculator: Optional[Calculator] = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> TensorAgreement:
     """Group ranks by digest, the largest group first (of equal ones that of the lowest rank), and compare one rank of
     every other group with one of the first. A rank that cannot be read is named with its reason.
     """
     members: Dict[str, List[int]] = {}
-    first: Dict[str, Digested] = {}
+    first: Dict[str, RankDigest] = {}
     unread: List[RankProblem] = []
     for rank, found in sorted(ranks, key=lambda one: one[0]):
         if isinstance(found, Missing):

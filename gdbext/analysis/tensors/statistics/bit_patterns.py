@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.sums import BINS, Tally, borders
+from gdbext.analysis.tensors.statistics.sums import BINS, Tally, bin_borders
 from gdbext.knowledge.dtypes import DType
 
 
@@ -108,7 +108,7 @@ def _tally(counts: Sequence[Tuple[float, int]], dtype: DType) -> Tally:
         tally.absolute_maximum = max(abs(tally.minimum), abs(tally.maximum))
         tally.mean = mean = math.fsum(value * count for value, count in finite) / total
         tally.spread = math.fsum(count * (value - mean) ** 2 for value, count in finite)
-        bins, sides = [0] * BINS, borders(tally.minimum, tally.maximum)
+        bins, sides = [0] * BINS, bin_borders(tally.minimum, tally.maximum)
         for value, count in finite:
             bins[min(bisect_right(sides, value) - 1, BINS - 1)] += count
         tally.bins = tuple(bins)

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
-from gdbext.analysis.tensors.statistics.sums import BINS, Tally, borders, size
+from gdbext.analysis.tensors.statistics.sums import BINS, Tally, bin_borders, magnitude
 from gdbext.knowledge.dtypes import DType
 
 Numbers = Sequence[Any]
@@ -26,7 +26,7 @@ class ListSummary:
     def feed(self, start: int, data: bytes, holes: Optional[bytes] = None) -> None:
         """Take in elements, the first of which is the start-th of the tensor; those with a 1 in `holes` are not."""
         numbers, places = _present(decode.values(data, self._dtype), holes)
-        sizes = list(map(size, numbers)) if self._dtype.kind == "complex" else numbers
+        sizes = list(map(magnitude, numbers)) if self._dtype.kind == "complex" else numbers
         tally = Tally(count=len(numbers))
         total = sum(sizes)
         if total - total != 0:  # a NaN or an infinity among them, or sums too large for a float
@@ -58,7 +58,7 @@ class ListSummary:
             mean = _mean(numbers)
             tally.spread = sum((value - mean) * (value - mean) for value in numbers)
         else:
-            tally.spread = sum(size(value - mean) * size(value - mean) for value in numbers)
+            tally.spread = sum(magnitude(value - mean) * magnitude(value - mean) for value in numbers)
         tally.mean = mean
 
     def result(self) -> Dict[str, Any]:
@@ -158,7 +158,7 @@ class Bins:
 
     def __init__(self, dtype: DType, low: float, high: float, numpy: Any = None) -> None:
         self._dtype, self._numpy = dtype, numpy
-        self._borders = borders(low, high)
+        self._borders = bin_borders(low, high)
         self._counts = [0] * BINS
 
     def feed(self, start: int, data: bytes, holes: Optional[bytes] = None) -> None:
@@ -176,7 +176,7 @@ class Bins:
                     sizes = sizes[numpy.frombuffer(holes, "u1") == 0]
                 return self._counted(sizes)
         numbers, _ = _present(decode.values(data, self._dtype), holes)
-        found = map(size, numbers) if complex_kind else numbers
+        found = map(magnitude, numbers) if complex_kind else numbers
         places = (bisect_right(self._borders, value) - 1 for value in found if math.isfinite(value))
         counted = Counter(min(max(place, 0), BINS - 1) for place in places)  # a border may be rounded past the extreme
         return [counted[number] for number in range(BINS)]
@@ -184,9 +184,9 @@ class Bins:
     def _counted(self, sizes: Any) -> List[int]:
         """From how many numbers are not below each border; NaN and -Inf are below all of them, +Inf is above."""
         numpy = self._numpy
-        beyond = int(numpy.count_nonzero(sizes == math.inf)) if sizes.dtype.kind == "f" else 0
+        infinite = int(numpy.count_nonzero(sizes == math.inf)) if sizes.dtype.kind == "f" else 0
         within = int(numpy.count_nonzero(numpy.isfinite(sizes))) if sizes.dtype.kind == "f" else len(sizes)
-        above = [within, *(self._not_below(sizes, border) - beyond for border in self._borders[1:-1]), 0]
+        above = [within, *(self._not_below(sizes, border) - infinite for border in self._borders[1:-1]), 0]
         return [first - second for first, second in zip(above, above[1:])]
 
     def _not_below(self, sizes: Any, border: float) -> int:

@@ -42,7 +42,7 @@ class Tally:
         if not other.finite:
             return
         both = self.finite + other.finite
-        apart = size(other.mean - self.mean)
+        apart = magnitude(other.mean - self.mean)
         self.spread += other.spread + apart * apart * (self.finite / both) * other.finite
         self.mean += (other.mean - self.mean) * (other.finite / both)
         self.finite = both
@@ -72,12 +72,12 @@ def _better(
     return choose(first, second)
 
 
-def size(number: complex) -> float:
+def magnitude(number: complex) -> float:
     """The magnitude; infinite where `abs` would raise OverflowError."""
     return math.hypot(number.real, number.imag)
 
 
-def borders(low: float, high: float) -> List[float]:
+def bin_borders(low: float, high: float) -> List[float]:
     """The BINS + 1 borders of the bins of a histogram from `low` to `high`; bins include their lower border, the last
     one both. One value alone stands in the middle of a histogram that is 1 wide (all as numpy.histogram does)."""
     low, high = float(low), float(high)

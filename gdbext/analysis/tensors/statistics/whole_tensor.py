@@ -12,7 +12,7 @@ from gdbext.analysis.tensors.arithmetic.jobs import Job, bins_job, summary_job
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, contiguous, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import BLOCK_BYTES, Chunk, Limits, Read, Stream
-from gdbext.analysis.tensors.statistics.sums import Tally, borders, tally_of
+from gdbext.analysis.tensors.statistics.sums import Tally, bin_borders, tally_of
 from gdbext.knowledge.dtypes import DTYPES, DType
 from gdbext.model.tensor import Histogram, TensorInfo, TensorStats
 
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 """Is told how many elements are done, and of how many; after every few megabytes."""
 
 
-def silent(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """The progress of those who do not want to know."""
 
 
@@ -29,7 +29,7 @@ def statistics(
     read: Read,
     index: str = "",
     calculator: Optional[Calculator] = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     limits: Optional[Limits] = None,
 ) -> TensorStats:
     """Count, extremes, mean and histogram of what `index` selects. Reads it once; types of more than 16 bits, which
@@ -57,7 +57,7 @@ def _stats(
         problem = f"{unread:,} of {view.count:,} elements are unreadable"
     histogram = None
     if tally.bins and tally.minimum is not None and tally.maximum is not None:
-        sides = borders(tally.minimum, tally.maximum)
+        sides = bin_borders(tally.minimum, tally.maximum)
         histogram = Histogram(sides[0], sides[-1], tally.bins)
     return TensorStats(
         info=info,

@@ -14,7 +14,7 @@ from gdbext.model.codes import Given
 
 OUTSIDE = ("elsewhere", "lock", "idle", "gone", "stopped", "fatal")
 """Groups of ranks that are in no communication."""
-_FED = ("ipc-queue", "condvar-idle")
+_FED_KINDS = ("ipc-queue", "condvar-idle")
 _PLAINLY_AWAY = ("io", "ipc-queue", "python-code", "mutex", "exited-or-crashed")
 
 
@@ -56,7 +56,7 @@ class Sure:
             return "named" if meeting.named else "inferred"
         if party.judged.rule in LEFT_EARLY and not meeting.of_all:
             return "assumed"  # its part of it may be done
-        if meeting.from_one and party.kind in _FED:
+        if meeting.from_one and party.kind in _FED_KINDS:
             return "assumed"  # it may well wait for what to tell them
         away = party.group in ("elsewhere", "lock")
         plain = not away or (party.kind in _PLAINLY_AWAY and self._numbered)

@@ -6,11 +6,11 @@ import functools
 from typing import Dict, List, Optional, Sequence
 
 from gdbext.analysis.stacks.frame_facts import Known
-from gdbext.analysis.stacks.thread_kind import known
+from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.verdict.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import in_profiler
-from gdbext.analysis.waits.thread_numbers import decided
+from gdbext.analysis.waits.thread_numbers import deciding_function
 from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS, LET_GO_IN, LOOPS, NAME_ENDINGS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.glibc_locks import kind_of_call
@@ -112,7 +112,7 @@ def _in_extension(party: Party) -> bool:
     if party.thread is None or (party.kind != "mutex" and party.judged.rule not in _OF_PYTHON):
         return False
     own = False
-    for frame, one in zip(_asking(party), known(_asking(party))):
+    for frame, one in zip(_asking(party), known_frames(_asking(party))):
         if _let_go.match(frame.function or ""):
             return False
         if one.python or _is_interpreter(one):
@@ -130,7 +130,7 @@ def _asking(party: Party) -> List[Frame]:
     if party.thread is None:
         return []
     frames = list(party.thread.calls)
-    facts = known(frames)
+    facts = known_frames(frames)
     number = (party.judged.frame or 0) + 1
     while number < len(frames) and (facts[number].system or _inside.match(frames[number].function or "")):
         number += 1
@@ -184,7 +184,7 @@ def _crossed(drawing: Drawing, waiters: Sequence[Party]) -> None:
 
 def own_lock(drawing: Drawing, party: Party, node: Node) -> Node:
     """The lock that a thread waits for, of which only the wait is known."""
-    call = kind_of_call(decided(party))
+    call = kind_of_call(deciding_function(party))
     label = call if call in ("mutex", "rwlock", "malloc", "once") else "mutex"
     lock = drawing.resource("lock", node.id, KINDS[label].split(" ", 1)[-1])
     drawing.join(node, lock, party.kind, "named", drawing.fact(party))
@@ -202,6 +202,6 @@ def open_lock(drawing: Drawing, party: Party) -> Optional[Node]:
     return lock if lock.kind == "lock" and lock.state is None and not drawing.waits(lock) else None
 
 
-def private(drawing: Drawing, party: Party, name: str) -> Node:
+def process_lock_node(drawing: Drawing, party: Party, name: str) -> Node:
     """A lock of which each process has one."""
     return drawing.resource("lock", f"{party.index}:{name}", name)

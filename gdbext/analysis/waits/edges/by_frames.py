@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from gdbext.analysis.stacks.thread_kind import known
+from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.knowledge.causes.held_by_frames import (
@@ -45,19 +45,19 @@ def held_locks(drawing: Drawing, waiters: Sequence[Party]) -> None:
     """Locks of libraries that threads wait for, and that threads have because of where they were called from: of what
     is alive, only where it stood still, as such a wait is short when all is well."""
     still = drawing.view.still if drawing.view.given not in _AT_REST else range(len(drawing.view.processes))
-    told: Dict[Party, _Locks] = {}
+    locks_of: Dict[Party, _Locks] = {}
     for party in waiters:
         known_node = drawing.known(party)
         if party.kind == "mutex" and party.index in still and not (known_node and drawing.waits(known_node)):
-            told[party] = _locks(party)
-    for party, locks in told.items():
+            locks_of[party] = _locks(party)
+    for party, locks in locks_of.items():
         node = drawing.of(party)
-        if locks.wants is not None and (locks.has is locks.wants or locks.interrupted or _holders(told, party)):
+        if locks.wants is not None and (locks.has is locks.wants or locks.interrupted or _holders(locks_of, party)):
             lock = _lock(drawing, party, locks.wants)
             drawing.join(node, lock, party.kind, "named", drawing.fact(party))
             if locks.has is locks.wants or locks.interrupted:
                 drawing.join(lock, node, "holds", "inferred" if locks.has is locks.wants else "assumed")
-            for holder in _holders(told, party) if not drawing.waits(lock) else ():
+            for holder in _holders(locks_of, party) if not drawing.waits(lock) else ():
                 drawing.join(lock, drawing.of(holder), "holds", "inferred")
         elif locks.interrupted or (locks.has is not None and locks.has.hooks):
             own = drawing.resource("lock", node.id, "a lock")
@@ -66,7 +66,7 @@ def held_locks(drawing: Drawing, waiters: Sequence[Party]) -> None:
                 drawing.join(own, node, "holds", "assumed")
                 continue
             lock = _lock(drawing, party, locks.has)
-            others = [one for one, theirs in told.items() if one.index == party.index and theirs.wants is locks.has]
+            others = [one for one, theirs in locks_of.items() if one.index == party.index and theirs.wants is locks.has]
             other = drawing.of(others[0]) if others else drawing.resource("unknown", own.id, "another thread")
             drawing.join(own, other, "holds", "assumed")
             if not others:
@@ -75,10 +75,12 @@ def held_locks(drawing: Drawing, waiters: Sequence[Party]) -> None:
                 drawing.join(lock, node, "holds", "inferred")
 
 
-def _holders(told: Dict[Party, _Locks], waiter: Party) -> List[Party]:
+def _holders(locks_of: Dict[Party, _Locks], waiter: Party) -> List[Party]:
     """Other threads of its process that have what it wants, by their frames."""
-    wanted = told[waiter].wants
-    return [one for one, locks in told.items() if one.index == waiter.index and locks.has is wanted and one != waiter]
+    wanted = locks_of[waiter].wants
+    return [
+        one for one, locks in locks_of.items() if one.index == waiter.index and locks.has is wanted and one != waiter
+    ]
 
 
 def _lock(drawing: Drawing, party: Party, row: HeldLock) -> Node:
@@ -89,13 +91,13 @@ def _locks(party: Party) -> _Locks:
     if party.thread is None:
         return _Locks(None, None, False)
     names = [frame.function or "" for frame in party.thread.calls]
-    system = [one.system for one in known(party.thread.calls)]
-    begins = _own_end(names, system, party.judged.frame or 0)
-    wants = next((row for row in HELD for name in names[:begins] if _is(row.wants, name)), None)
-    while wants is not None and begins < len(names) and _is(wants.wants, names[begins]):
-        begins += 1
-    stop = next((number for number in range(begins, len(names)) if _is(INTERRUPTED, names[number])), None)
-    has = next((row for row in HELD if _has(row, names, system, begins, stop)), None)
+    system = [one.system for one in known_frames(party.thread.calls)]
+    first_own = _own_end(names, system, party.judged.frame or 0)
+    wants = next((row for row in HELD for name in names[:first_own] if _is(row.wants, name)), None)
+    while wants is not None and first_own < len(names) and _is(wants.wants, names[first_own]):
+        first_own += 1
+    stop = next((number for number in range(first_own, len(names)) if _is(INTERRUPTED, names[number])), None)
+    has = next((row for row in HELD if _has(row, names, system, first_own, stop)), None)
     return _Locks(wants, has, stop is not None)
 
 
@@ -111,10 +113,10 @@ def _own_end(names: Sequence[str], system: Sequence[bool], at: int) -> int:
     return number + 1 if asks else number
 
 
-def _has(row: HeldLock, names: Sequence[str], system: Sequence[bool], begins: int, stop: Optional[int]) -> bool:
+def _has(row: HeldLock, names: Sequence[str], system: Sequence[bool], first_own: int, stop: Optional[int]) -> bool:
     """Whether code that is not its own stands between the wait and a function that has the lock."""
     foreign = False
-    for number in range(begins, len(names)):
+    for number in range(first_own, len(names)):
         if foreign and _is(row.holds, names[number]):
             return True
         own = _is(row.wants, names[number])
@@ -122,7 +124,7 @@ def _has(row: HeldLock, names: Sequence[str], system: Sequence[bool], begins: in
     return False
 
 
-def endings(drawing: Drawing) -> None:
+def end_waits(drawing: Drawing) -> None:
     """Threads of a text that wait inside of the end of an object, a pool or the process, for nobody who works."""
     view = drawing.view
     if view.given not in _AT_REST:

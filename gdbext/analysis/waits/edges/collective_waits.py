@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import ahead_in
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, without
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.verdict.wording import operation
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import sent_messages
@@ -18,7 +18,7 @@ from gdbext.analysis.waits.edges.other_frames import (
     opens_peer_memory,
     waits_for_peers,
 )
-from gdbext.analysis.waits.resident_kernels import collective_of, label, running, told
+from gdbext.analysis.waits.resident_kernels import collective_of, kernel_text, label, running_kernels
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
 from gdbext.model.evidence import Evidence
 from gdbext.model.text.digits import is_whole
@@ -139,7 +139,7 @@ def _called(party: Party, others: Sequence[Party]) -> str:
 
 
 def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
-    kernels = running(party.process)
+    kernels = running_kernels(party.process)
     elsewhere = "external" if kernels and not collective_of(kernels[0].name) else None
     name = f"GPU of {drawing.rank(party).label}{label(party.process)}"
     node = drawing.resource("device", drawing.rank(party).id, name, elsewhere)
@@ -159,7 +159,9 @@ def _device(drawing: Drawing, party: Party, main: Optional[Meeting]) -> None:
         found = (collective_of(one.name) or "").replace("-", "_")
         if found and (not asked or found in asked or found == "collective"):
             proven = "proven" if found in asked else strength
-            drawing.join(node, main.node, "runs", proven, [Evidence(f"its GPU core shows {told(one)}", party.index)])
+            drawing.join(
+                node, main.node, "runs", proven, [Evidence(f"its GPU core shows {kernel_text(one)}", party.index)]
+            )
             return
 
 
@@ -208,7 +210,7 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     if _different_groups(drawing, inside, meetings):
         return
     opening = [party for party in view.of("init", "implicit") if opens_peer_memory(party)]
-    waiting = without(inside, opening)
+    waiting = parties_without(inside, opening)
     for party in opening:
         rank = drawing.rank(party)
         device = drawing.resource("device", f"peer:{rank.id}", "the memory of another GPU", "external")
@@ -220,8 +222,8 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     away = [party for party in view.parties if party.group in (*OUTSIDE, "implicit") and party.group != "fatal"]
     away += [party for party in opening if party.group == "init"]
     alone = not away and not view.snapshot.absent
-    told = any(map(waits_for_peers, waiting))
-    node = drawing.resource("rendezvous", "", "the set-up of a communicator", "unread" if alone and told else None)
+    for_peers = any(map(waits_for_peers, waiting))
+    node = drawing.resource("rendezvous", "", "the set-up of a communicator", "unread" if alone and for_peers else None)
     certain = "named" if not alone else "inferred" if len(waiting) > 1 and view.complete else "assumed"
     for party in waiting:
         drawing.join(drawing.rank(party), node, party.kind, certain, drawing.fact(party))
@@ -258,7 +260,7 @@ def _different_groups(drawing: Drawing, inside: Sequence[Party], meetings: Seque
         node = drawing.resource("collective", f"{name}:{ranks}", f"the set-up of a group of {ranks_in_words(ranks)}")
         for party in parties:
             drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
-        for party in [*without(inside, parties), *others]:
+        for party in [*parties_without(inside, parties), *others]:
             is_in = party.process.rank in ranks
             if is_in or is_whole(name):
                 strength = sure if is_in else "inferred"
@@ -283,7 +285,7 @@ def _store_keys(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
             if is_member(meeting.ranks, party):
                 sure = "named" if meeting.ranks is not None and drawing.view.stands_still else "inferred"
                 drawing.join(meeting.node, drawing.rank(party), "called elsewhere", sure, drawing.fact(party))
-    others = without(_members(drawing.view), waiting) if waiting else []
+    others = parties_without(_members(drawing.view), waiting) if waiting else []
     everybody = len(waiting) > 1 and not others and drawing.view.complete and drawing.view.stands_still
     for party in waiting if everybody else others:
         node = drawing.resource("collective", "key", "a key of the store")

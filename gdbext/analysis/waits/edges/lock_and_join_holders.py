@@ -8,7 +8,7 @@ from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.job_view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import assumed_holders, by_frames, one_process, outside_locks, printed_locks
-from gdbext.analysis.waits.edges.assumed_holders import open_lock, own_lock, private
+from gdbext.analysis.waits.edges.assumed_holders import open_lock, own_lock, process_lock_node
 from gdbext.analysis.waits.edges.other_frames import (
     called_by_loader,
     in_profiler,
@@ -135,7 +135,7 @@ def _lock_waiters(view: JobView) -> List[Party]:
     """Threads that wait for a lock; linear in all threads."""
     found: List[Party] = []
     for process, judged in zip(view.snapshot.processes, view.processes):
-        for at in judged.those(lambda one: one.kind in ("gil", "mutex")):
+        for at in judged.positions_where(lambda one: one.kind in ("gil", "mutex")):
             found.append(
                 Party(
                     process=process, thread=process.threads[at], judged=judged.threads[at], group="lock", is_thread=True
@@ -160,14 +160,16 @@ def _by_frames(drawing: Drawing, party: Party) -> None:
         drawing.join(lock, caller, "holds", "inferred")
         _driver_lock(drawing, caller, node, party, "inferred")
     elif wants_loader(party):
-        drawing.join(node, private(drawing, party, "the dynamic loader's lock"), "mutex", "named", drawing.fact(party))
+        drawing.join(
+            node, process_lock_node(drawing, party, "the dynamic loader's lock"), "mutex", "named", drawing.fact(party)
+        )
     elif (party.index, id(party.thread)) in drawing.deciding:
         own_lock(drawing, party, node)
 
 
 def _driver_lock(drawing: Drawing, caller: Node, holder: Node, party: Party, strength: str) -> None:
     """What a thread is called by the driver with is held: whoever calls CUDA waits for it."""
-    lock = private(drawing, party, "the CUDA driver's lock")
+    lock = process_lock_node(drawing, party, "the CUDA driver's lock")
     drawing.join(caller, lock, "mutex", strength)
     drawing.join(lock, holder, "holds", strength)
 
@@ -175,7 +177,7 @@ def _driver_lock(drawing: Drawing, caller: Node, holder: Node, party: Party, str
 def _gil(drawing: Drawing, party: Party, node: Node) -> None:
     """A thread that wants the GIL inside of a hook holds what it was called with."""
     own = (edge.target for edge in drawing.leaving(node) if edge.kind == "gil")
-    gil = next(own, None) or private(drawing, party, KINDS["gil"])
+    gil = next(own, None) or process_lock_node(drawing, party, KINDS["gil"])
     if not drawing.waits(node):
         drawing.join(node, gil, "gil", "named", drawing.fact(party))
     held, driver = called_by_loader(party), under_driver(party)
@@ -196,7 +198,7 @@ def _gil(drawing: Drawing, party: Party, node: Node) -> None:
             continue  # what it waits for is known, and held by another one
         if lock is None:
             name = "the dynamic loader's lock" if both else "the CUDA driver's lock"
-            lock = private(drawing, owner, name)
+            lock = process_lock_node(drawing, owner, name)
         if not drawing.waits(target):
             drawing.join(target, lock, owner.kind, strength, drawing.fact(owner))
         drawing.join(lock, node, "holds", strength)
@@ -216,7 +218,7 @@ def _gil_alone(drawing: Drawing, party: Party, node: Node, gil: Node, driver: bo
         if watched and one.thread is not None and one.thread.gil is True and not drawing.waits(gil):
             target = drawing.of(one)
             drawing.join(gil, target, "holds", "proven")
-            lock = private(drawing, party, "work of the watchdog's thread")
+            lock = process_lock_node(drawing, party, "work of the watchdog's thread")
             drawing.join(target, lock, one.kind, "assumed", drawing.fact(one))
             drawing.join(lock, node, "holds", "assumed")
             return

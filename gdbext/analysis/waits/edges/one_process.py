@@ -6,7 +6,7 @@ from typing import Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.analysis.verdict.candidate import shows
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import named, where
+from gdbext.analysis.verdict.wording import label_list, where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import is_forked, left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
@@ -77,7 +77,7 @@ def ways_out(view: JobView, party: Party) -> Tuple[Evidence, ...]:
     reasons = [one.reason for _, _, one in found if isinstance(one, Missing)]
     if not own or not reasons:
         return ()
-    return (shows(party, f"what may wake the waiting threads of {party.process.label}: {named(reasons)}"),)
+    return (shows(party, f"what may wake the waiting threads of {party.process.label}: {label_list(reasons)}"),)
 
 
 def name(wait: LockWait) -> str:
@@ -111,18 +111,18 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         if thread is None or thread.state in _ENDED:
             continue
         wait = waits.get(thread.lwp or 0)
-        told = f"thread {party.id}"
+        subject = f"thread {party.id}"
         if party.lwp in files:
             yield party, nothing, _of_file(process, party, files[party.lwp or 0])
         elif wait is None:
-            yield party, nothing, Missing(f"{told} is in {where(party)}")
+            yield party, nothing, Missing(f"{subject} is in {where(party)}")
         elif process.state != ReadState.OK:
             yield party, wait, Missing("not all of the process was read")
         elif party.judged.helper is None and party.group in _OF_OTHERS:
-            yield party, wait, Missing(f"{told} waits for other ranks or the GPU")
+            yield party, wait, Missing(f"{subject} waits for other ranks or the GPU")
         else:
             why = _elsewhere(threads, process, wait)
-            yield party, wait, Missing(f"{told} {why}") if why else _strength(process, wait)
+            yield party, wait, Missing(f"{subject} {why}") if why else _strength(process, wait)
 
 
 def _of_file(process: RankSnapshot, party: Party, peer: Peer) -> Maybe[str]:

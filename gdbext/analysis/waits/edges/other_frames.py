@@ -6,7 +6,7 @@ import re
 from typing import Iterator
 
 from gdbext.analysis.progress.pool_tasks import waits_for_result
-from gdbext.analysis.stacks.thread_kind import known
+from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
@@ -45,7 +45,7 @@ def under_driver(party: Party) -> bool:
     """Whether the wait stands in code that the CUDA driver called: a callback, or a hook of its allocations."""
     if party.thread is None or party.judged.frame is None:
         return False
-    stack = known(party.thread.calls)
+    stack = known_frames(party.thread.calls)
     inside = True
     for frame in stack[party.judged.frame + 1 :]:
         if _DRIVER.match(frame.library):
@@ -108,7 +108,7 @@ def is_exiting(party: Party) -> bool:
 
 def blocked_inside(party: Party) -> bool:
     """Whether the stack inside of a teardown shows a join, a CUDA call or a lock: it is stuck, not about to start."""
-    frames = known(party.thread.calls if party.thread else ())
+    frames = known_frames(party.thread.calls if party.thread else ())
     return matches_any(_ENDS_IN, [frame.name or "" for frame in frames][: party.judged.frame or 0])
 
 

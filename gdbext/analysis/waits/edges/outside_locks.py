@@ -9,7 +9,7 @@ from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
 from gdbext.analysis.waits.edges.other_frames import is_exiting
-from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, decided
+from gdbext.analysis.waits.thread_numbers import STOPPED, Threads, deciding_function
 from gdbext.knowledge.causes.wait_kinds import PLAIN_NAME, WAITS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.job import RankSnapshot
@@ -22,7 +22,7 @@ _PLAIN = regex(PLAIN_NAME)
 _OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
 """Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
 LEFT_BEHIND = "no process that can be seen has the file open"
-_NOBODY = {
+_NO_LOCAL_HOLDER = {
     UNOPENED: ("unopened", "no process has opened it to read"),
     UNASKED: ("unasked", "no request was ever submitted to it"),
 }
@@ -51,7 +51,7 @@ def _waited_for(party: Party) -> str:
 
 def _call(party: Party) -> str:
     """The call that decides, by the name that programs use."""
-    name = decided(party)
+    name = deciding_function(party)
     plain = _PLAIN.match(name)
     return plain.group("name") if plain else name
 
@@ -95,8 +95,8 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
 def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
     pids = peer.processes if not isinstance(peer.processes, Missing) else ()
     others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
-    if peer.file in _NOBODY:
-        link, said = _NOBODY[peer.file]
+    if peer.file in _NO_LOCAL_HOLDER:
+        link, said = _NO_LOCAL_HOLDER[peer.file]
         drawing.join(node, drawing.resource("process", node.id, said, "dead"), link, "proven", needs=ANY)
     elif not pids and peer.lock and not isinstance(peer.processes, Missing):
         drawing.join(node, drawing.resource("process", node.id, LEFT_BEHIND, "dead"), "left behind", "proven")

@@ -24,13 +24,13 @@ _WANTS_CLASS, _INITIALISES = map(regex, (WANTS_CLASS_LINE, INITIALISES))
 def draw(drawing: Drawing) -> None:
     """An edge from each thread to the lock that it wants, and on to the thread that has it; linear in lines."""
     for index, process in enumerate(drawing.view.snapshot.processes):
-        told = {id(one) for one in process.threads if any(map(_is_wanted, one.problems))}
-        if not told:
+        waiting = {id(one) for one in process.threads if any(map(_is_wanted, one.problems))}
+        if not waiting:
             continue
         parties = threads_of(drawing.view, index)
         holders, named = dict(_holders(parties)), _by_name(parties)
         for party in parties:
-            wanted = next(_wanted(party), None) if id(party.thread) in told else None
+            wanted = next(_wanted(party), None) if id(party.thread) in waiting else None
             if wanted is None:
                 continue
             lock, owner = wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence
 
-from gdbext.analysis.verdict.job_view import JobView, Party, without
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
 from gdbext.analysis.verdict.wording import where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
@@ -21,22 +21,22 @@ def draw(
 ) -> None:
     """Their edges. `away`: members outside of any communication."""
     pairs = [party for party in members if party.judged.collective in PAIRS]
-    told = [party for party in pairs if _told(drawing, known, party, away)]
-    pairs = without(pairs, told)
+    drawn = [party for party in pairs if _draw_named_partner(drawing, known, party, away)]
+    pairs = parties_without(pairs, drawn)
     if _nobody_else(drawing, pairs, members, meetings):
         for party in [party for meeting in meetings for party in meeting.parties] or _odd_ones(pairs):
             node = _node(drawing, pairs[0])
             drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
-        told += pairs
+        drawn += pairs
     elif _past_each_other(drawing.view, pairs, members, meetings):
         for one in {party.judged.collective: party for party in pairs}.values():
             for party in pairs:
                 if _answers(one, party):
                     node = _node(drawing, one)
                     drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
-        told += pairs
+        drawn += pairs
     for meeting in meetings:
-        for party in told:
+        for party in drawn:
             if is_member(meeting.ranks, party):
                 strength = "inferred" if meeting.ranks is None else "named"
                 drawing.join(meeting.node, drawing.rank(party), "called elsewhere", strength, drawing.fact(party))
@@ -52,7 +52,7 @@ def _node(drawing: Drawing, party: Party) -> Node:
     return drawing.resource("collective", party.judged.collective, f"{party.judged.collective}")
 
 
-def _told(drawing: Drawing, known: Members, party: Party, away: Sequence[Party]) -> bool:
+def _draw_named_partner(drawing: Drawing, known: Members, party: Party, away: Sequence[Party]) -> bool:
     """Whether the call says whom it waits for. One that is at its side of the message may be about to answer."""
     other, rank = known.other_side(party), drawing.rank(party)
     if other is None or (isinstance(other, Party) and known.other_side(other) == party and _answers(party, other)):
@@ -91,7 +91,7 @@ def _past_each_other(
     if {party.judged.collective for party in pairs} != {"send", "recv"} or not view.complete or view.moved:
         return False
     inside = sum(len(meeting.parties) for meeting in meetings)
-    return view.given is Given.LIVE and view.looked_twice and len(pairs) + inside >= len(members)
+    return view.given is Given.LIVE and view.has_two_looks and len(pairs) + inside >= len(members)
 
 
 def _nobody_else(

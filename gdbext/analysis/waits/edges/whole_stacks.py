@@ -13,20 +13,20 @@ from gdbext.analysis.waits.edges.other_frames import in_nccl, is_forked, is_star
 from gdbext.model.codes import Given
 
 
-def before(drawing: Drawing) -> None:
+def before_general_rules(drawing: Drawing) -> None:
     """Those that leave nothing for the general rules to add."""
     _leader_first(drawing)
     _starved(drawing)
 
 
-def after(drawing: Drawing) -> None:
+def after_general_rules(drawing: Drawing) -> None:
     """Those that stand beside them."""
     _forked(drawing)
     _pools(drawing)
     _local_barriers(drawing)
     _threads_apart(drawing)
     by_frames.lock_files(drawing)
-    by_frames.endings(drawing)
+    by_frames.end_waits(drawing)
 
 
 def _leader_first(drawing: Drawing) -> None:
@@ -90,7 +90,7 @@ def _pools(drawing: Drawing) -> None:
 def _local_barriers(drawing: Drawing) -> None:
     view = drawing.view
     for process, judged in zip(view.snapshot.processes, view.processes):
-        for position in judged.those(lambda one: one.rule == "nccl-cpu-barrier"):
+        for position in judged.positions_where(lambda one: one.rule == "nccl-cpu-barrier"):
             one = judged.threads[position]
             party = Party(
                 process=process, thread=process.threads[position], judged=one, group="collective", is_thread=True

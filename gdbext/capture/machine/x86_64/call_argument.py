@@ -32,7 +32,7 @@ _NAME = re.compile(r"<(?P<name>[^>]*(?:<.*>)?[^>]*)>")
 _READS = re.compile(r"(?:cmp|test|push|nop|endbr|bt|comis|ucomis|prefetch)\w*\b")
 
 
-def passed(code: Sequence[Instruction], function: str, number: int) -> Operand:
+def argument_operand(code: Sequence[Instruction], function: str, number: int) -> Operand:
     """Where the value of one of the arguments came from."""
     return argument(code, function, ARGUMENTS[number])
 
@@ -71,8 +71,8 @@ def argument(code: Sequence[Instruction], function: str, register: str) -> Opera
                 return Kept(wanted, offsets, plus) if _unchanged(wanted, code[position + 1 : -1]) else _NOT_KEPT
         elif found is not None:
             return _NOT_KEPT if (offsets or plus) and isinstance(found, Constant) else found
-    begins = len(code) - 2 < _STEPS
-    return Missing("the caller was given it itself, and keeps it nowhere") if begins else _NOT_KEPT
+    near_entry = len(code) - 2 < _STEPS
+    return Missing("the caller was given it itself, and keeps it nowhere") if near_entry else _NOT_KEPT
 
 
 def _targets(code: Sequence[Instruction]) -> Set[int]:

@@ -9,7 +9,7 @@ from gdbext.capture.machine.interface import Read
 _LONGEST_CALL = 7
 
 
-def calls(address: int, function: int, read: Read) -> bool:
+def calls_function(address: int, function: int, read: Read) -> bool:
     """Whether the instruction in front of a return address calls the function: itself, by a jump, or by a pointer."""
     code = read(address - _LONGEST_CALL, _LONGEST_CALL)
     if code is None:

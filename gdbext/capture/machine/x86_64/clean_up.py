@@ -27,7 +27,7 @@ _ONLY_READS = re.compile(r"(?:cmp|test|push|call|j)\w*\b")
 _POINTERS = ("rdi", "rax")  # a destructor's object goes through these; ends of arrays do through others
 
 
-def referred(fetch: Fetch, start: int, registers: Mapping[str, int], read: Read) -> Set[int]:
+def referenced_addresses(fetch: Fetch, start: int, registers: Mapping[str, int], read: Read) -> Set[int]:
     """Addresses that the code from `start` on reads, or hands to a destructor. `registers`: those that are kept."""
     found: Set[int] = set()
     paths: List[Tuple[int, FrozenSet[str]]] = [(start, frozenset())]

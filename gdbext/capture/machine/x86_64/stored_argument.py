@@ -15,7 +15,7 @@ from gdbext.capture.machine.interface import Instruction
 from gdbext.capture.machine.x86_64.call_argument import KEPT, whole_register
 from gdbext.model.missing import Maybe, Missing
 
-_THIS, _ARGUMENT, _STACK = "this", "argument", "stack"
+_OWN_OBJECT, _ARGUMENT, _STACK = "this", "argument", "stack"
 _Value = Optional[Tuple[str, int]]  # what a register holds, and how many bytes behind that; None: something else
 _MOST_STEPS = 2000
 _WIDEST = 64  # bytes that one instruction stores
@@ -74,7 +74,7 @@ class _Walk:
         return len(self._seen) >= _MOST_STEPS
 
     def run(self) -> None:
-        entry = _State({"rdi": (_THIS, 0), "rsi": (_ARGUMENT, 0), "rsp": (_STACK, 0)})
+        entry = _State({"rdi": (_OWN_OBJECT, 0), "rsi": (_ARGUMENT, 0), "rsp": (_STACK, 0)})
         paths: List[Tuple[int, _State]] = [(0, entry)]
         while paths and not self.is_long and not self.problem:
             number, state = paths.pop()
@@ -154,9 +154,9 @@ class _Walk:
             return
         if place[0] == _STACK:
             state.store(place[1], width, value)
-        elif place[0] == _THIS and value == (_ARGUMENT, 0) and width == 4:
+        elif place[0] == _OWN_OBJECT and value == (_ARGUMENT, 0) and width == 4:
             self.offsets.add(place[1])
-        elif place[0] == _THIS and any(place[1] < one + 4 and one < place[1] + width for one in self.offsets):
+        elif place[0] == _OWN_OBJECT and any(place[1] < one + 4 and one < place[1] + width for one in self.offsets):
             self.problem = "changes what it stored"
 
 

@@ -41,14 +41,16 @@ def ending(verdict: str, accent: str, lines: Sequence[Line], style: Style) -> Li
     lines = [one for one in lines if any(one.texts) or one.steps]
     wanted = [len(wrapped(verdict, style)), *(min(_height(one, style), one.most) for one in lines)]
     chains = [number for number, one in enumerate(lines, 1) if one.steps]
-    _squeeze(wanted, chains, len(wrapped(_sentences(verdict)[0], style)), MOST if style.width >= 80 else _MOST_NARROW)
+    _drop_lines(
+        wanted, chains, len(wrapped(_sentences(verdict)[0], style)), MOST if style.width >= 80 else _MOST_NARROW
+    )
     shown = [style.paint(line, accent) for line in _cut(verdict, wanted[0], style)]
     for one, most in zip(lines, wanted[1:]):
         shown += _line(one, most, style)
     return shown
 
 
-def _squeeze(wanted: List[int], chains: Sequence[int], first: int, left: int) -> None:
+def _drop_lines(wanted: List[int], chains: Sequence[int], first: int, left: int) -> None:
     """Take lines away until they fit: of the verdict, in front, what stands behind its first sentence, of the others
     the end, of chains the middle."""
 

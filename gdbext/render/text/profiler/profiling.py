@@ -108,8 +108,8 @@ def _place(server: ProfileServer, style: Style) -> str:
 
 
 def _row(one: WrittenTrace, style: Style) -> Row:
-    whose = clean(one.key, style) if one.is_rank else "front end"
-    cells = (whose, clean(one.stage, style), size_text(one.bytes), clean(one.state, style), clean(one.path, style))
+    owner = clean(one.key, style) if one.is_rank else "front end"
+    cells = (owner, clean(one.stage, style), size_text(one.bytes), clean(one.state, style), clean(one.path, style))
     return Row(cells, "" if one.state == "whole" else "doubt")
 
 

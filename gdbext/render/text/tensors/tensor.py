@@ -111,13 +111,13 @@ def _problems(info: TensorInfo) -> List[str]:
 
 def _remarks(info: TensorInfo, style: Style) -> List[str]:
     """Its problems, and what is worth knowing."""
-    lines = [line for text in _problems(info) for line in flagged(text, style)]
+    lines = [line for text in _problems(info) for line in problem_lines(text, style)]
     for note in info.notes:
         lines += wrapped(clean(note, style), style, indent="  ")
     return lines
 
 
-def flagged(text: Optional[str], style: Style) -> List[str]:
+def problem_lines(text: Optional[str], style: Style) -> List[str]:
     """A problem: lines that stand out; nothing for None."""
     if not text:
         return []
@@ -173,7 +173,7 @@ def values_lines(values: TensorValues, style: Style) -> List[str]:
     lines = [headline(values.info, style, values.index) + selection]
     lines += _remarks(values.info, style)
     lines += array_lines(values, max(20, style.width))
-    return lines + flagged(values.problem, style)
+    return lines + problem_lines(values.problem, style)
 
 
 def map_lines(entries: TensorMapInfo, style: Style) -> List[str]:
@@ -184,14 +184,14 @@ def map_lines(entries: TensorMapInfo, style: Style) -> List[str]:
     lines += _info_table(entries.entries, style)
     if total > len(entries.entries):
         lines.append(f"  {total - len(entries.entries):,} more are not shown")
-    return lines + [line for problem in entries.problems for line in flagged(problem, style)]
+    return lines + [line for problem in entries.problems for line in problem_lines(problem, style)]
 
 
 def list_lines(found: TensorList, style: Style) -> List[str]:
     """Every tensor of a frame."""
     lines = [f"{counted(len(found.tensors), 'tensor')} in {clean(found.place, style)}"]
     lines += _info_table(found.tensors, style)
-    return lines + [line for problem in found.problems for line in flagged(problem, style)]
+    return lines + [line for problem in found.problems for line in problem_lines(problem, style)]
 
 
 def hash_lines(found: TensorHash, style: Style) -> List[str]:
@@ -199,7 +199,7 @@ def hash_lines(found: TensorHash, style: Style) -> List[str]:
     lines = [headline(found.info, style, found.index)]
     if found.digest:
         lines.append(f"  {found.digest}  over {counted(found.count, 'value')}")
-    return lines + flagged(found.problem, style)
+    return lines + problem_lines(found.problem, style)
 
 
 def saved_lines(saved: TensorSaved, style: Style) -> List[str]:

@@ -19,12 +19,12 @@ from gdbext.model.tensor import (
 )
 from gdbext.render.style import Style
 from gdbext.render.text.tensors.tensor import (
-    flagged,
     hash_lines,
     info_lines,
     infos_lines,
     list_lines,
     map_lines,
+    problem_lines,
     saved_lines,
     values_lines,
 )
@@ -38,7 +38,7 @@ def ranks_lines(answers: RankTensors, style: Style) -> List[str]:
     for one in answers.answers:
         head = style.paint(f"rank {one.rank}", "strong")
         if isinstance(one.answer, Missing):
-            lines += [head, *flagged(one.answer.reason, style)]
+            lines += [head, *problem_lines(one.answer.reason, style)]
             continue
         lines_of = RENDERERS[type(one.answer)]
         first, *rest = lines_of(one.answer, style)

@@ -8,7 +8,7 @@ from gdbext.model.tensor import Element, HashGroup, TensorAgreement, TensorDiff
 from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, rank_set
 from gdbext.render.style import Style
-from gdbext.render.text.tensors.tensor import dimensions, flagged, headline, summary
+from gdbext.render.text.tensors.tensor import dimensions, headline, problem_lines, summary
 from gdbext.render.text.tensors.tensor_statistics import number_text, percent
 
 
@@ -16,7 +16,7 @@ def diff_lines(diff: TensorDiff, style: Style) -> List[str]:
     """Whether two tensors are the same, else where they part and by how much."""
     lines = [headline(diff.left, style, diff.index), headline(diff.right, style, diff.index)]
     lines += ["  " + line for line in _difference(diff, style)]
-    return lines + flagged(diff.problem, style)
+    return lines + problem_lines(diff.problem, style)
 
 
 def _difference(diff: TensorDiff, style: Style) -> List[str]:
@@ -59,7 +59,7 @@ def agreement_lines(found: TensorAgreement, style: Style) -> List[str]:
     for group in groups:
         lines += _group_lines(group, style)
     for one in found.unread:
-        lines += flagged(f"rank {one.rank}: {one.reason}", style)
+        lines += problem_lines(f"rank {one.rank}: {one.reason}", style)
     return lines
 
 
@@ -88,5 +88,5 @@ def _group_lines(group: HashGroup, style: Style) -> List[str]:
     lines.append(f"    digest {group.digest}")
     if group.differs is not None:
         lines += ["    " + line for line in _difference(group.differs, style)]
-        lines += flagged(group.differs.problem, style)
+        lines += problem_lines(group.differs.problem, style)
     return lines

@@ -8,7 +8,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.tensor import Element, Histogram, TensorStats
 from gdbext.model.text.ranges import counted
 from gdbext.render.style import Style
-from gdbext.render.text.tensors.tensor import dimensions, flagged, headline
+from gdbext.render.text.tensors.tensor import dimensions, headline, problem_lines
 
 BAR = 24  # columns of the longest bar of a histogram
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -39,7 +39,7 @@ def percent(count: int, total: int) -> str:
 
 def stats_lines(stats: TensorStats, style: Style) -> List[str]:
     """What a person asks first: is there NaN, what is the range, how is it distributed."""
-    lines = [headline(stats.info, style, stats.index), *flagged(stats.problem, style)]
+    lines = [headline(stats.info, style, stats.index), *problem_lines(stats.problem, style)]
     lines.append(
         f"  {counted(stats.count, 'value')}: min {number_text(stats.minimum)}  max {number_text(stats.maximum)}"
         f"  mean {number_text(stats.mean)}  std {number_text(stats.std)}"

@@ -12,7 +12,7 @@ from gdbext.render.style import Style
 MOST = 12
 """Nodes that are printed; of a longer chain the middle is left out."""
 _LONGEST_LABEL = 60
-_TOLD = ("dead", "stopped", "idle", "spinning", "faulted")
+_END_KINDS = ("dead", "stopped", "idle", "spinning", "faulted")
 """States worth a word: the others are what most waits end in."""
 
 
@@ -32,12 +32,12 @@ def chain_steps(chain: Sequence[Edge], style: Style) -> List[str]:
     nodes = [_label(chain[0].source, apart, style)]
     seen = {chain[0].source.id}
     for edge in chain:
-        told = _label(edge.target, apart, style)
+        label = _label(edge.target, apart, style)
         notes = ["holds it"] * (edge.kind == "holds") + ["cycle"] * (edge.target.id in seen)
         if notes:
-            told += f" ({', '.join(notes)})"
+            label += f" ({', '.join(notes)})"
         seen.add(edge.target.id)
-        nodes.append(told)
+        nodes.append(label)
     return nodes
 
 
@@ -45,7 +45,7 @@ def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
     """`apart`: processes of which several threads are told."""
     label = shorten(clean(node.label, style), _LONGEST_LABEL, style)
     if node.kind == "rank" and node.process in apart and node.thread is not None:
-        whose = "" if label == ONLY else f"{label.replace(OF_THE_TEXT, '')} "
-        label = f"{whose}thread {clean(node.thread, style)}"
-    state = node.state if node.state in _TOLD and not node.id.startswith("absent:") else None
+        owner = "" if label == ONLY else f"{label.replace(OF_THE_TEXT, '')} "
+        label = f"{owner}thread {clean(node.thread, style)}"
+    state = node.state if node.state in _END_KINDS and not node.id.startswith("absent:") else None
     return f"{label}, {state}" if state else label

@@ -6,13 +6,13 @@ from typing import List, Sequence
 
 from gdbext.model.considered_hypotheses import LIMITS, REGRADES
 from gdbext.model.job import RankSnapshot
-from gdbext.model.text.ranges import counted, folded
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.waits import STRENGTHS, Hypothesis
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
-from gdbext.render.text.verdict.process_names import noun, seen_at, who
+from gdbext.render.text.verdict.process_names import names_of_processes, rank_noun, seen_at
 
 MOST = 12
 """Hypotheses that are printed."""
@@ -68,28 +68,32 @@ def _role(verdict: Verdict, number: int, one: Hypothesis) -> str:
 
 
 def _blamed(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -> str:
-    absent = f"{noun(one.absent)} {folded(one.absent)} (no process)" if one.absent else ""
-    return ", ".join(filter(None, [who(processes, one.culprits, style), absent])) or "no rank that was read"
+    absent = f"{rank_noun(one.absent)} {ranges_text(one.absent)} (no process)" if one.absent else ""
+    return (
+        ", ".join(filter(None, [names_of_processes(processes, one.culprits, style), absent])) or "no rank that was read"
+    )
 
 
 def _explained(diagnosis: Diagnosis, one: Hypothesis, style: Style) -> str:
     """`2 of 3 stuck ranks: ranks 0-1; not rank 2`."""
     processes, stuck = diagnosis.snapshot.processes, diagnosis.verdict.considered.stuck
     if not stuck:
-        whom = who(processes, one.explained, style)
-        return f"{whom + '; ' if whom else ''}no rank is in a collective, a lock or a set-up"
+        explained_ranks = names_of_processes(processes, one.explained, style)
+        return f"{explained_ranks + '; ' if explained_ranks else ''}no rank is in a collective, a lock or a set-up"
     reached = [index for index in stuck if index not in set(one.unexplained)]
     text = f"{len(reached):,} of {counted(len(stuck), 'stuck rank')}"
     if reached:
-        text += f": {who(processes, reached, style)}"
-    return f"{text}; not {who(processes, one.unexplained, style)}" if reached and one.unexplained else text
+        text += f": {names_of_processes(processes, reached, style)}"
+    return (
+        f"{text}; not {names_of_processes(processes, one.unexplained, style)}" if reached and one.unexplained else text
+    )
 
 
 def _contradictions(one: Hypothesis, style: Style) -> str:
-    told = [clean(text, style) for text in one.contradictions[:_SEVERAL]]
+    texts = [clean(text, style) for text in one.contradictions[:_SEVERAL]]
     if len(one.contradictions) > _SEVERAL:
-        told.append(f"{len(one.contradictions) - _SEVERAL:,} more")
-    return "; ".join(told) or "nothing"
+        texts.append(f"{len(one.contradictions) - _SEVERAL:,} more")
+    return "; ".join(texts) or "nothing"
 
 
 def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -> str:

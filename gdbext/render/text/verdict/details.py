@@ -9,7 +9,7 @@ from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
-from gdbext.render.text.verdict.process_names import statement, who
+from gdbext.render.text.verdict.process_names import names_of_processes, statement
 from gdbext.render.text.verdict.stacks import compact_tree
 from gdbext.render.text.verdict.witnesses import witness_lines
 
@@ -44,7 +44,9 @@ def problems_of(snapshot: JobSnapshot, style: Style) -> List[str]:
     for process in snapshot.processes:
         for problem in process.problems:
             where.setdefault(problem, []).append(process.index)
-    told = (f"{who(snapshot.processes, indexes, style)}: {problem}" for problem, indexes in where.items())
+    told = (
+        f"{names_of_processes(snapshot.processes, indexes, style)}: {problem}" for problem, indexes in where.items()
+    )
     return [*snapshot.problems, *told]
 
 
@@ -72,10 +74,10 @@ def _alternatives(diagnosis: Diagnosis, style: Style) -> List[str]:
     """What else explains as many ranks."""
     texts = []
     for one in diagnosis.verdict.alternatives:
-        whom = who(diagnosis.snapshot.processes, one.culprits, style)
+        names = names_of_processes(diagnosis.snapshot.processes, one.culprits, style)
         chain = chain_text(one.chain, style)
         texts.append(
-            f"{one.cause}{f', {whom}' if whom else ''} ({one.confidence} confidence){f': {chain}' if chain else ''}"
+            f"{one.cause}{f', {names}' if names else ''} ({one.confidence} confidence){f': {chain}' if chain else ''}"
         )
     return _listed("Other possible causes", texts, style)
 

@@ -17,11 +17,13 @@ def kernel_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     """Which kernel is on whose GPU, where GPU cores show it."""
     if all(process.kernels is None for process in diagnosis.snapshot.processes):
         return []
-    told = [one.text for each in diagnosis.snapshot.witnesses for one in each.statements if one.says in _OF_KERNELS]
+    statements = [
+        one.text for each in diagnosis.snapshot.witnesses for one in each.statements if one.says in _OF_KERNELS
+    ]
     lines = [style.paint("Kernels on the GPUs", "strong")]
-    for text in told[:MOST]:
+    for text in statements[:MOST]:
         lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=_LINES)
-    more = len(told) - MOST
+    more = len(statements) - MOST
     return lines + ([style.paint(f"  {style.ellipsis} {more:,} more, all in --json", "dim")] if more > 0 else [])
 
 

@@ -11,7 +11,7 @@ from gdbext.render.safe_text import clean, rank_set
 from gdbext.render.style import Style
 
 
-def who(
+def names_of_processes(
     processes: Sequence[RankSnapshot], indexes: Sequence[int], style: Style, details: bool = False, most: int = 0
 ) -> str:
     """`ranks 0-2,5`; with `details` and few of them `rank 3 (pid 4714, node17)`; pids where ranks are unknown.
@@ -23,7 +23,7 @@ def who(
         return ", ".join(_in_full(one, style) for one in meant)
     ranks = sorted(one.rank for one in meant if one.rank is not None)
     others = [one.label for one in meant if one.rank is None]
-    pieces = [f"{noun(ranks)} {rank_set(ranks, style, most or style.width // 2)}"] if ranks else []
+    pieces = [f"{rank_noun(ranks)} {rank_set(ranks, style, most or style.width // 2)}"] if ranks else []
     if len(others) > 3:
         others = [*others[:3], f"{counted(len(others) - 3, 'more process', 'more processes')}"]
     return ", ".join(pieces + others)
@@ -35,7 +35,7 @@ def _in_full(process: RankSnapshot, style: Style) -> str:
     return f"{process.label} ({details})" if details else process.label
 
 
-def noun(ranks: Sequence[int]) -> str:
+def rank_noun(ranks: Sequence[int]) -> str:
     """`rank` or `ranks`."""
     return "rank" if len(ranks) == 1 else "ranks"
 

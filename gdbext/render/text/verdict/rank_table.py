@@ -10,7 +10,15 @@ from gdbext.model.job import OF_THE_TEXT, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, Wait
-from gdbext.render.safe_text import clean, located, milliseconds, place_of, rank_set, shorten_located, shorten_name
+from gdbext.render.safe_text import (
+    clean,
+    milliseconds,
+    name_with_place,
+    place_of,
+    rank_set,
+    shorten_located,
+    shorten_name,
+)
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 
@@ -132,7 +140,7 @@ def _where(
 def frame_text(frame: Frame, style: Style) -> str:
     """`ft::Decoder::forward  decoder.cc:212`."""
     name = shorten_name(clean(frame.function, style) or "??", 160, style)
-    return located(name, place_of(frame.file, frame.line, frame.module, style))
+    return name_with_place(name, place_of(frame.file, frame.line, frame.module, style))
 
 
 def _row(group: Sequence[_Seen], style: Style) -> Row:

@@ -19,7 +19,7 @@ from gdbext.render.text.ending.short_answer import Line
 from gdbext.render.text.verdict.chain import chain_steps
 from gdbext.render.text.verdict.details import limits
 from gdbext.render.text.verdict.origin import origin_text
-from gdbext.render.text.verdict.process_names import noun, who
+from gdbext.render.text.verdict.process_names import names_of_processes, rank_noun
 
 _NAME = re.compile(r"[^\s()]+::\S+")
 _LEAST_NAME = 40  # characters that names of functions keep in a sentence
@@ -40,7 +40,7 @@ def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[
     verdict = diagnosis.verdict
     do = clean(verdict.remedies[0].action, style) if verdict.remedies else ""
     return [
-        *(() if _says_nothing_new(diagnosis) else (_whom(diagnosis, style),)),
+        *(() if _says_nothing_new(diagnosis) else (_rank_lines(diagnosis, style),)),
         Line("or", (_rival(diagnosis, style),)),
         Line("chain", steps=() if _is_told(diagnosis) else tuple(chain_steps(verdict.chain, style)), most=_WIDE),
         Line("do", () if verdict.decided_by else (do,), most=_WIDE),
@@ -62,23 +62,23 @@ def _is_told(diagnosis: Diagnosis) -> bool:
     return given <= {Given.TEXT, Given.LOG} and len(seen) < _WIDE
 
 
-def _whom(diagnosis: Diagnosis, style: Style) -> Line:
+def _rank_lines(diagnosis: Diagnosis, style: Style) -> Line:
     """Whom to suspect, who is held up by it, of whom nothing is said, who could not be read."""
     verdict, processes = diagnosis.verdict, diagnosis.snapshot.processes
     suspects = bool(verdict.culprits or verdict.absent)
     title = "suspect" if suspects else "waiting" if verdict.victims else "note"
     if len(verdict.culprits) == len(processes) > 1 and len({one.wait.kind for one in diagnosis.processes}) == 1:
-        told = f"{who(processes, verdict.culprits, style)} are in the same call: none stands out"
+        told = f"{names_of_processes(processes, verdict.culprits, style)} are in the same call: none stands out"
         return Line("note", (told, "all are in the same call: none stands out"))
     unread = [one.index for one in processes if one.state != ReadState.OK]
     texts = []
     for width, details in ((style.width // 2, True), (style.width // 2, False), (16, False), (8, False), (0, False)):
-        held_up = _some(processes, verdict.victims, style, width)
+        held_up = _rank_list(processes, verdict.victims, style, width)
         pieces = (
             _suspects(verdict, processes, style, max(width, 8), details),
             f"holding up {held_up}" if held_up and suspects else held_up,
-            f"not explained: {_some(processes, verdict.unexplained, style, width)}" if verdict.unexplained else "",
-            f"not fully read: {_some(processes, unread, style, width)}" if unread else "",
+            f"not explained: {_rank_list(processes, verdict.unexplained, style, width)}" if verdict.unexplained else "",
+            f"not fully read: {_rank_list(processes, unread, style, width)}" if unread else "",
             _hosts(diagnosis.snapshot.hosts, style, width),
         )
         texts.append("; ".join(filter(None, pieces)))
@@ -86,8 +86,10 @@ def _whom(diagnosis: Diagnosis, style: Style) -> Line:
 
 
 def _suspects(verdict: Verdict, processes: Sequence[RankSnapshot], style: Style, width: int, details: bool) -> str:
-    absent = f"{noun(verdict.absent)} {rank_set(verdict.absent, style, width)} (no process)" if verdict.absent else ""
-    return ", ".join(filter(None, [who(processes, verdict.culprits, style, details, width), absent]))
+    absent = (
+        f"{rank_noun(verdict.absent)} {rank_set(verdict.absent, style, width)} (no process)" if verdict.absent else ""
+    )
+    return ", ".join(filter(None, [names_of_processes(processes, verdict.culprits, style, details, width), absent]))
 
 
 def _hosts(hosts: Sequence[HostLook], style: Style, width: int) -> str:
@@ -100,9 +102,9 @@ def _hosts(hosts: Sequence[HostLook], style: Style, width: int) -> str:
     return f"not read: {first}{more}" if width else f"{counted(len(lost), 'host')} not read"
 
 
-def _some(processes: Sequence[RankSnapshot], some: Sequence[int], style: Style, width: int) -> str:
+def _rank_list(processes: Sequence[RankSnapshot], some: Sequence[int], style: Style, width: int) -> str:
     """`ranks 0-2,5`, or where there is no `width` how many."""
-    return who(processes, some, style, most=width) if width or not some else counted(len(some), "rank")
+    return names_of_processes(processes, some, style, most=width) if width or not some else counted(len(some), "rank")
 
 
 def _rival(diagnosis: Diagnosis, style: Style) -> str:
@@ -111,8 +113,8 @@ def _rival(diagnosis: Diagnosis, style: Style) -> str:
     second = next((one for one in verdict.alternatives if one.confidence == verdict.confidence), None)
     if second is None or (second.cause == verdict.cause and verdict.culprits in ((), second.culprits)):
         return ""
-    whom = who(diagnosis.snapshot.processes, second.culprits, style, most=16)
-    return f"{clean(second.cause, style)}{f', {whom}' if whom else ''} (as likely)"
+    suspects = names_of_processes(diagnosis.snapshot.processes, second.culprits, style, most=16)
+    return f"{clean(second.cause, style)}{f', {suspects}' if suspects else ''} (as likely)"
 
 
 # --- what the look cost, or where it came from ---
@@ -182,8 +184,8 @@ def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
         if some:
             well = sign in ("runs", "waits", "moved")
             everyone = "it" if len(processes) == 1 else "all" if len(some) == len(processes) else str(len(some))
-            whom = everyone if well else who(processes, some, style)
-            pieces.append(f"{whom} {_SIGNS[sign][len(some) > 1]}")
+            affected = everyone if well else names_of_processes(processes, some, style)
+            pieces.append(f"{affected} {_SIGNS[sign][len(some) > 1]}")
     return "; " + ", ".join(pieces) if pieces else ""
 
 

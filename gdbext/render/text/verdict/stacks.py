@@ -21,7 +21,7 @@ from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.stack_tree import StackTree, TreeNode
 from gdbext.model.text.ranges import counted
-from gdbext.render.safe_text import clean, located, place_of, rank_set, shorten, shorten_located, wrapped
+from gdbext.render.safe_text import clean, name_with_place, place_of, rank_set, shorten, shorten_located, wrapped
 from gdbext.render.style import Style
 
 DEEPEST_FORK = 24
@@ -131,7 +131,7 @@ class _Drawing:
         inner = nodes[-1].children
         prefix, threads = first, 0
         ranks: Tuple[int, ...] = ()
-        for part in _abridged(_folded(nodes), self._limits.calls, self._whole):
+        for part in _abridged(_merge_repeated_calls(nodes), self._limits.calls, self._whole):
             if isinstance(part, int):
                 yield self._left_out(prefix, counted(part, "call"))
             else:
@@ -150,7 +150,7 @@ class _Drawing:
         return _Line(prefix, f"{self._mark} {what}", ranks)
 
 
-def _folded(calls: Sequence[_Call]) -> List[_Part]:
+def _merge_repeated_calls(calls: Sequence[_Call]) -> List[_Part]:
     """Equal calls in a row counted: recursion, and the frames of a driver without symbols."""
 
     def same(call: _Call) -> Tuple[object, ...]:
@@ -178,10 +178,10 @@ def _abridged(parts: Sequence[_Part], limit: int, whole: FrozenSet[int]) -> List
     head = max(1, limit // 4)
     tail = max(limit - head - 1, 1)
     middle = kept[head : len(kept) - tail]
-    return [*kept[:head], *_without(middle, whole), *kept[len(kept) - tail :], *bottom]
+    return [*kept[:head], *_omit_parts(middle, whole), *kept[len(kept) - tail :], *bottom]
 
 
-def _without(parts: Sequence[_Part], whole: FrozenSet[int]) -> Iterator[Union[_Part, int]]:
+def _omit_parts(parts: Sequence[_Part], whole: FrozenSet[int]) -> Iterator[Union[_Part, int]]:
     """How many calls are left out, and between them the innermost of the user's own."""
     own = [number for number, (call, _) in enumerate(parts) if _is_of_user(call, whole)][-_MOST_OF_USER:]
     for stays, some in groupby(enumerate(parts), key=lambda item: item[0] in own):
@@ -248,7 +248,7 @@ def call_text(part: _Part, room: int, style: Style) -> str:
     name = clean(call.function, style) or _NAMELESS
     place = place_of(call.file, call.line, call.module, style)
     repeated = f"{times:,} {style.times} " if times > 1 else ""
-    text = shorten_located(located(name, place), room - len(repeated), style)
+    text = shorten_located(name_with_place(name, place), room - len(repeated), style)
     shown, gap, where = text.partition("  ")
     accent = "python" if call.language == "python" else "dim" if name == _NAMELESS else ""
     return style.paint(repeated, "dim") + style.paint(shown, accent) + gap + style.paint(where, "dim")
@@ -259,12 +259,12 @@ def _set_aside(tree: StackTree, style: Style) -> List[str]:
     kinds = sorted(tree.folded.items(), key=lambda item: (-item[1], item[0]))
     if not kinds:
         return []
-    text = ", ".join(f"{number:,} {_told(clean(kind, style), number)}" for kind, number in kinds)
+    text = ", ".join(f"{number:,} {_kind_with_count(clean(kind, style), number)}" for kind, number in kinds)
     lines = wrapped(f"Background threads omitted: {text}", style, indent="  ", first="", most=2)
     return [style.paint(line, "dim") for line in lines]
 
 
-def _told(kind: str, number: int) -> str:
+def _kind_with_count(kind: str, number: int) -> str:
     """`6 NCCL proxy threads`, `1 compile worker`, `3 waiting for work`."""
     if kind.partition(" ")[0] == "waiting":
         return kind
@@ -277,7 +277,7 @@ def thread_lines(thread: ThreadStack, style: Style) -> List[str]:
     """The frames of one thread, innermost first, numbered as they were read."""
     lines = [thread_title(thread, style)]
     number = 0
-    for part in _folded(thread.frames)[:MOST_LINES]:
+    for part in _merge_repeated_calls(thread.frames)[:MOST_LINES]:
         lead = f"#{number}".ljust(5)
         lines.append(style.paint(lead, "dim") + call_text(part, style.width - len(lead), style))
         number += part[1]

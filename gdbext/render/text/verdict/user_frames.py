@@ -10,7 +10,7 @@ from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis
 from gdbext.render.safe_text import clean
 from gdbext.render.style import Style
-from gdbext.render.text.verdict.process_names import who
+from gdbext.render.text.verdict.process_names import names_of_processes
 from gdbext.render.text.verdict.stacks import call_text, is_of_user
 
 MOST = (24, 10, 6)
@@ -30,9 +30,11 @@ def user_frames(diagnosis: Diagnosis, style: Style) -> List[str]:
     most = MOST[max(len(shown), 1) - 1]
     for group in shown:
         process, thread, numbers = group[0]
-        whom = who(diagnosis.snapshot.processes, [one.index for one, _, _ in group], style, most=16)
+        frame_owners = names_of_processes(
+            diagnosis.snapshot.processes, [one.index for one, _, _ in group], style, most=16
+        )
         name = " ".join(dict.fromkeys(filter(None, [clean(thread.id, style), clean(thread.name, style)])))
-        title = f"{whom}, thread {name}" if len(group) == 1 else whom
+        title = f"{frame_owners}, thread {name}" if len(group) == 1 else frame_owners
         lines.append(style.paint(f"Source lines of {title}", "strong"))
         for number in numbers[:most]:
             lead = f"  #{thread.number_of(number)}".ljust(7)

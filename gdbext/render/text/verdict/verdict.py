@@ -31,8 +31,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]
     answer = ending(sentence(diagnosis, style), accent, facts(diagnosis, style, origin), style)
     if style.typed.detail == BRIEF:
         return answer
-    calm = not (verdict.finding or verdict.decided_by)
-    table = wait_table(diagnosis, style, 4, 0) if calm else wait_table(diagnosis, style, MOST_ROWS)
+    is_healthy = not (verdict.finding or verdict.decided_by)
+    table = wait_table(diagnosis, style, 4, 0) if is_healthy else wait_table(diagnosis, style, MOST_ROWS)
     sections = [table, user_frames(diagnosis, style), gpu_error_lines(diagnosis, style)]
     sections.append(kernel_lines(diagnosis, style))
     if style.typed.detail == FULL:
