@@ -108,7 +108,8 @@ def _ended_too_early(view: JobView) -> Optional[Candidate]:
     process = view.parties[0].process
     ending = [one for one in threads(view) if one.kind in OF_ITS_OWN and matches_any(_EXIT, calls_of(one))]
     others = [one for one in threads(view) if one.judged.helper is None and one not in ending]
-    if not (any(map(_DUMPED.search, (*process.said, *view.snapshot.said))) and len(ending) == 1 and others):
+    lines = (*process.said, *view.snapshot.said, *(text for one in process.threads for text in one.problems))
+    if not (any(map(_DUMPED.search, lines)) and len(ending) == 1 and others):
         return None
     return Candidate(
         cause="destructor-or-teardown",
