@@ -1,0 +1,53 @@
+"""The truths of the live programs: a slip of the pen in a table would count against the verdict."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bench.accuracy import _ASKED_FOR, _MATRIX
+from tests.front_end import gdbext
+from tests.inferiors import live
+from tests.inferiors.live.fifth_table import FIFTH
+from tests.inferiors.live.fourth_table import FOURTH
+from tests.inferiors.live.second_table import SECOND
+from tests.inferiors.live.sixth_table import SIXTH
+from tests.inferiors.live.table import LIVE
+from tests.inferiors.live.third_table import THIRD
+
+SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH}
+ROWS = [row for rows in SETS.values() for row in rows]
+FOLDER = Path(live.__file__).parent
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_is_found_by_its_name_and_the_later_ones_by_nothing_else(name):
+    assert {_MATRIX[row.family] for row in SETS[name]} == {name}
+    assert (name in _ASKED_FOR) == (name != "live")
+
+
+def test_causes_are_words_of_explain():
+    known = set(json.loads(gdbext("explain", "--json").stdout)["causes"])
+    assert {cause for row in ROWS for cause in row.causes} <= known
+    assert [row.id for row in ROWS if len(set(row.causes)) < len(row.causes)] == []
+
+
+def test_who_is_blamed_or_asked_has_a_role():
+    for row in ROWS:
+        assert {role for roles in row.culprits for role in roles} | set(row.asked) <= set(row.roles), row.id
+
+
+def test_a_healthy_program_has_no_other_truth():
+    for row in ROWS:
+        assert not row.healthy or (len(row.causes) == 1 and not row.culprits), row.id
+
+
+def test_every_program_is_in_the_file_of_its_family():
+    for row in ROWS:
+        texts = [path.read_text() for path in FOLDER.glob(f"{row.family}.*")]
+        assert any(f'"{row.name}"' in text for text in texts), row.id
+
+
+def test_the_sixth_set_has_twenty_hangs_and_ten_healthy_programs():
+    assert sum(row.healthy for row in SIXTH) == 10
+    assert len({row.id for row in SIXTH}) == len(SIXTH) == 30
