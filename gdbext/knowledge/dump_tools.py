@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Tuple
 
 PLACE = "{dump}"
-"""Stands for the command in the advice of knowledge/causes/remedies.py."""
+"""Stands for the command in the advice of knowledge/causes/remedies."""
 
 LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:lock|lck))\b"
 """Stands there for the file, where a line names it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Optional, Sequence
 
 from gdbext.analysis.progress.between_looks import has_run
+from gdbext.analysis.progress.nobody_acts import asks
 from gdbext.analysis.progress.own_work import waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
@@ -30,7 +31,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.snapshot.absent
         or len(leaders) < len(others)
         or is_majority(others, view)
-        or any(map(waits_for_result, others))
+        or any(map(asks, others))
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
     ):
         return None

@@ -201,9 +201,11 @@ def looked_long(view: JobView) -> bool:
 
 
 def is_working(view: JobView, party: Party) -> bool:
-    if may_progress(party) or (party.thread is not None and was_woken(party.thread)):
-        return True
-    if in_own_code(party) and is_alive(party):
+    if not is_yielding(party) and (
+        may_progress(party)
+        or (party.thread is not None and was_woken(party.thread))
+        or (in_own_code(party) and is_alive(party))
+    ):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)

@@ -1,0 +1,270 @@
+"""Remedies where ranks wait for each other: collectives, communicators, launches, the rendezvous."""
+
+from typing import Tuple
+
+from gdbext.knowledge.row_kinds import RemedyRule
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Allocate page-locked buffers once at start (or take them from a pool), never between collectives",
+        "cudaMallocHost, cudaHostAlloc and cudaFreeHost wait until the device is idle, and a collective that "
+        "waits for a peer keeps it busy",
+        "NVIDIA/nccl#48; CUDA programming guide, implicit synchronization",
+        kinds=("pinned-host-alloc",),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Free device memory only where no collective is in flight, or use cudaMallocAsync and cudaFreeAsync; "
+        "torch.cuda.empty_cache calls cudaFree too",
+        "cudaFree waits for all work on the device, including a collective in another stream, and cudaMalloc may",
+        "CUDA programming guide, stream ordered allocator",
+        kinds=("device-alloc", "device-free"),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Use every cuBLAS handle once (and set its workspace) before the first collective",
+        "the first call allocates memory and loads kernels, and both wait for the device",
+        "triton-inference-server/fastertransformer_backend#28; cuBLAS documentation, cublasSetWorkspace",
+        kinds=("cublas",),
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "then kernels are loaded at start, not at their first call behind a collective",
+        "CUDA programming guide, lazy loading",
+        kinds=("cublas",),
+        unset_in="CUDA_MODULE_LOADING=EAGER",
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "Put the calls of all ranks of the process between ncclGroupStart and ncclGroupEnd, or set "
+        "NCCL_LAUNCH_MODE=GROUP",
+        "in group mode this NCCL launches the ranks of one process together, so no rank is caught between two launches",
+        "NCCL 2.7-2.12 sources; FasterTransformer documentation",
+        threads_as_ranks=True,
+        nccl=("2.7.0", "2.12.999"),
+        unset_in="NCCL_LAUNCH_MODE=GROUP",
+    ),
+    RemedyRule(
+        "implicit-sync-vs-collective",
+        "On all ranks, launch the collectives of a step before any call that waits for the device, in the same "
+        "stream order",
+        "a collective completes only when every rank has launched its part, so no rank may wait before its launch",
+        "NCCL user guide, using multiple communicators concurrently",
+    ),
+    RemedyRule(
+        "lazy-module-load-vs-collective",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "then all kernels are loaded at start; loading one later may wait for the device, which a collective keeps "
+        "busy",
+        "CUDA programming guide, lazy loading; torchcomms PR#2334",
+        unset_in="CUDA_MODULE_LOADING=EAGER",
+    ),
+    RemedyRule(
+        "lazy-module-load-vs-collective",
+        "Run every kernel once before the first collective (warm-up), including those for rare sizes",
+        "a kernel stays loaded after its first call",
+        "CUDA programming guide, lazy loading",
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "a collective cannot complete without a member; the others wait for ever, or until the watchdog's timeout",
+        "NVIDIA/nccl#585",
+        kinds=("exited-or-crashed",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Read the log of the missing rank; if it is alive, dump its stack: py-spy dump --native --pid PID > dump.txt",
+        "the lines of the others name the rank, but not what it does instead",
+        "pytorch/pytorch#87995",
+        named=True,
+        given=("log",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Look at what the missing rank waits for; give that a timeout, or let all ranks skip the step",
+        "every rank must reach every collective, in the same order",
+        "pytorch/pytorch#87995",
+        kinds=(
+            *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
+            *("stream-sync", "event-sync", "device-sync", "unknown"),
+        ),
+        named=True,
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Check that all ranks run the same number of steps and read data of the same length",
+        "a rank that leaves the loop early never reaches the next collective",
+        "mlcommons/storage#172",
+        kinds=("io", "ipc-queue", "condvar-idle", "python-code", "exited-or-crashed"),
+        python=True,
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "the communicator has more ranks than there are processes; a collective cannot complete without a member",
+        "NVIDIA/nccl#585",
+        absent=True,
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Use one thread for each GPU of the process; or, if one thread uses several GPUs, put its calls between "
+        "ncclGroupStart and ncclGroupEnd",
+        "before a launch the ranks of one process wait for each other on the CPU, and one thread cannot be in two "
+        "calls",
+        "NCCL user guide, group calls; h2oai/h2o4gpu#773",
+        rules=("nccl-cpu-barrier",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Read the logs of the other ranks around that time: the rank that failed or ended first explains the rest",
+        "who reports a lost or late peer is usually its victim",
+        "gloo transport/tcp/pair.cc; torch monitoredBarrier",
+        named=False,
+        given=("log",),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Read the log and the stack of the rank that the others wait for, usually rank 0; if it still works there, "
+        "raise the process group's timeout",
+        "often the others wait by design until rank 0 has prepared the data",
+        "NVIDIA/nccl#865",
+        kinds=("store-wait", "nccl-group-launch", "gloo"),
+        python=True,
+        named=False,
+    ),
+    RemedyRule(
+        "collective-mismatch",
+        "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape",
+        "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
+        "NCCL user guide; NVIDIA/nccl#857",
+    ),
+    RemedyRule(
+        "collective-mismatch",
+        "Run once with TORCH_DISTRIBUTED_DEBUG=DETAIL",
+        "torch then checks name and shape of every collective, and names the rank that differs",
+        "torch.distributed documentation",
+        python=True,
+        unset_in="TORCH_DISTRIBUTED_DEBUG=DETAIL",
+    ),
+    RemedyRule(
+        "multi-comm-ordering",
+        "Use the communicators in the same order on every rank, from one thread or under one lock",
+        "a collective may keep the stream or the SMs that the next one needs to start; if the order differs, ranks "
+        "block each other",
+        "NCCL user guide, using multiple communicators concurrently; NVIDIA/nccl#1766",
+    ),
+    RemedyRule(
+        "multi-comm-ordering",
+        "Set NCCL_LAUNCH_ORDER_IMPLICIT=1",
+        "NCCL then keeps the launch order within a process",
+        "NCCL 2.26 release notes",
+        nccl=("2.26.0", ""),
+        unset_in="NCCL_LAUNCH_ORDER_IMPLICIT=1",
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Start the missing rank; check the world size and the rank numbers of the launch command",
+        "the set-up returns only when every member has joined",
+        "NVIDIA/nccl#1260",
+        absent=True,
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "See in the suspect's stack what it does instead; do that before or after the set-up on all ranks, or raise "
+        "the process group's timeout",
+        "a rank that loads weights first, for example, keeps the others waiting for minutes",
+        "torch.distributed.init_process_group",
+        absent=False,
+        named=True,
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that all ranks were started with the same world size; restart them together on another MASTER_PORT, so "
+        "that no earlier run's store is reused",
+        "the store counts who has joined, also members of an earlier run that used the same port",
+        "torch distributed_c10d.py, _store_based_barrier",
+        rules=("store-barrier",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that the store's host (MASTER_ADDR, or --rdzv_endpoint) answers from each node: nc -vz HOST PORT",
+        "a rank that cannot reach the store never joins",
+        "torch.distributed.run, rendezvous",
+        rules=("store-connect",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that the process at the address in that line runs and can be reached from here: nc -vz HOST PORT",
+        "the peer has not started yet, has ended, or a firewall is between the two",
+        "connect(2), ECONNREFUSED",
+        rules=("refused", "no-connection", "socket-of-rank"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that all ranks were started, and the world size and rank numbers of the launch command",
+        "the set-up returns only when every member has joined",
+        "NVIDIA/nccl#1260",
+        absent=False,
+        named=False,
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) to the interface that all hosts share; check firewalls "
+        "and MASTER_ADDR",
+        "members find each other by address; a wrong interface looks like a missing rank",
+        "NVIDIA/nccl#1324",
+        absent=False,
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Unset CUDA_LAUNCH_BLOCKING",
+        "with it each launch waits for its kernel, and the kernel of a collective waits for the peers",
+        "NVIDIA/nccl#750",
+        set_in="CUDA_LAUNCH_BLOCKING=1",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Check for CUDA_LAUNCH_BLOCKING=1 (tr '\\0' '\\n' < /proc/PID/environ | grep CUDA_LAUNCH) and unset it; if it "
+        "is not set, synchronise more often",
+        "with it each launch waits for its kernel, and the kernel of a collective waits for the peers; a pasted stack "
+        "does not show the environment",
+        "NVIDIA/nccl#750",
+        kinds=("kernel-launch",),
+        given=("text",),
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Synchronise more often, or launch fewer kernels behind a collective",
+        "the launch queue holds about a thousand kernels; when it is full, the thread that should launch the next "
+        "collective blocks",
+        "NVIDIA/nccl#750, #1766",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Run once with CUDA_MODULE_LOADING=EAGER: if the hang is gone, the launch was loading its kernel",
+        "a launch that loads its kernel looks like one with a full queue, because the driver's frames have no names",
+        "CUDA programming guide, lazy loading",
+        kinds=("kernel-launch",),
+        unset_in="CUDA_MODULE_LOADING=EAGER",
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Update NCCL to 2.13.4 or newer",
+        "NCCL 2.13.2 starts network transfers only after the launch has returned",
+        "NVIDIA/nccl#750, PR#774",
+        nccl=("2.13.0", "2.13.3"),
+    ),
+    RemedyRule(
+        "launch-serialisation",
+        "Raise CUDA_DEVICE_MAX_CONNECTIONS",
+        "streams that share a hardware queue wait for each other",
+        "CUDA programming guide, environment variables",
+        set_in="CUDA_DEVICE_MAX_CONNECTIONS=1",
+    ),
+)

@@ -1,0 +1,213 @@
+"""Remedies of crashes, of causes without a label of their own, and of jobs that do not hang."""
+
+from typing import Tuple
+
+from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
+from gdbext.knowledge.causes.remedies.conditions import CORE_FILE, SANITIZER
+from gdbext.knowledge.row_kinds import RemedyRule
+
+_LOCK_FILE = (
+    "a lock file whose existence is the lock outlives a process that was killed; one of flock or fcntl ends with its "
+    "process, but not always on a network file system"
+)
+
+
+def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
+    return RemedyRule("other", action, reason, source, rules=(rule,), given=("text", "core", "log"))
+
+
+_OF_LOG_LINES = (
+    _of_line(
+        "heap-broken",
+        "Run it under AddressSanitizer or valgrind: the first invalid access that it reports is the fault",
+        "the heap was damaged before the call that noticed it",
+        "valgrind manual; AddressSanitizer",
+    ),
+    _of_line(
+        "ended-by-its-runtime",
+        "Read the exception's text, the what() of the next log line; in gdb `catch throw` stops where it is thrown",
+        "the stack of abort() begins behind the throw",
+        "std::terminate; gdb manual, catchpoints",
+    ),
+    _of_line(
+        "failed-assertion",
+        f"Read the condition in that line; for the values open {CORE_FILE}",
+        "the condition names what the program did not expect",
+        "assert(3)",
+    ),
+    _of_line(
+        "no-device-context",
+        "Call cudaSetDevice in that thread before it uses the GPU (or cuCtxSetCurrent)",
+        "a new thread has no current context until a call of the runtime sets one",
+        "CUDA driver API, context management",
+    ),
+    _of_line(
+        "programming-error",
+        "Read the exception in the last line of the traceback, and your own innermost line above it",
+        "the program raised it itself; nothing hangs",
+        "Python documentation, errors",
+    ),
+    *(
+        _of_line(
+            rule,
+            "Run once with num_workers=0: the error then comes in the main process, with its own traceback",
+            "the loader only reports that its worker ended",
+            "torch.utils.data documentation",
+        )
+        for rule in ("loader-worker-failed", "loader-worker-died")
+    ),
+    _of_line(
+        "no-memory-left",
+        "Look at which memory the line names: nvidia-smi for the GPU, free -m and the cgroup's memory.max for the host",
+        "a smaller batch or cache helps against the first, a higher limit against the second",
+        "kernel documentation, cgroup-v2",
+    ),
+    _of_line(
+        "not-made-for-this-host",
+        "Compare nvidia-smi (driver, GPU) with the build: python -m torch.utils.collect_env",
+        "the driver must be as new as the CUDA of the build, and the build must have code for this GPU",
+        "CUDA compatibility guide",
+    ),
+    _of_line(
+        "duplicate-gpu",
+        "Give each rank its own GPU: torch.cuda.set_device(local_rank), or CUDA_VISIBLE_DEVICES",
+        "NCCL refuses two ranks of one communicator on one GPU",
+        "NCCL user guide",
+    ),
+    _of_line(
+        "version-mismatch",
+        "Install the same NCCL for all ranks: python -c 'import torch; print(torch.cuda.nccl.version())' on each host",
+        "NCCL speaks no other release's protocol",
+        "NCCL user guide",
+    ),
+)
+
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "other",
+        "Put a barrier between the two accesses of the report: __syncthreads(), or __syncwarp() within a warp",
+        "without a barrier the order of the accesses, and so the result, changes from run to run",
+        SANITIZER,
+        reported=("race",),
+    ),
+    RemedyRule(
+        "other",
+        "Find the code that should have written the buffer before this kernel, or fill it (cudaMemsetAsync on the "
+        "same stream)",
+        "memory that was not written holds old data, so the numbers change from run to run",
+        SANITIZER,
+        reported=("uninitialized",),
+    ),
+    RemedyRule(
+        "other",
+        "Check that all threads that the barrier waits for reach it; ignore the report if warps have different work "
+        "by design",
+        "synccheck takes a barrier of some warps for a barrier of the whole block",
+        SANITIZER,
+        reported=("barrier",),
+    ),
+    RemedyRule(
+        "other",
+        "Free the buffer, or stop allocating it: the report has the stack of the allocation; build with -g for its "
+        "source line",
+        "memory that is never freed or never used is not a hang, but it can exhaust the device",
+        SANITIZER,
+        reported=("leak", "unused"),
+    ),
+    RemedyRule(
+        "other",
+        "Run memcheck with --report-api-errors no when the calls are probes whose error the program expects",
+        "runtimes probe for functions that an older driver lacks, and continue without them",
+        SANITIZER,
+        reported=("api-error",),
+    ),
+    RemedyRule(
+        "other",
+        "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: "
+        "kubectl describe pod; Slurm: sacct -o MaxRSS); then raise the memory limit or use less",
+        "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
+        "Linux oom killer; Kubernetes and Slurm documentation",
+        rules=("killed",),
+    ),
+    RemedyRule(
+        "other",
+        "Use lock guards (std::lock_guard; in Python `with`), and make mutexes in shared memory robust",
+        "a thread that ends while holding a lock leaves it locked; a robust mutex reports that to the next owner "
+        "(EOWNERDEAD)",
+        "pthread_mutexattr_setrobust(3)",
+        kinds=("mutex",),
+    ),
+    RemedyRule(
+        "other",
+        "Put the folder of the lock file (a cache, a dataset) on a local disk, or mount the network file system with "
+        "working locks (NFS: rpc.lockd, or the option local_lock=all)",
+        "the file system refused the lock: no other process needs to hold it",
+        "fcntl(2), ENOLCK; nfs(5), local_lock",
+        rules=("no-locks-there",),
+    ),
+    RemedyRule(
+        "other",
+        "Look for a lock file that no process has open, and remove it: find ~/.cache/torch_extensions -name lock -exec "
+        "fuser -v {} +",
+        "torch's lock while it builds an extension outlives a process that was killed",
+        "torch/utils/file_baton.py, cpp_extension.py",
+        through=r"(?:_jit_compile|load_inline|.*file_baton)",
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Run fuser -v {lock}: if nobody has it open, remove it",
+        _LOCK_FILE,
+        "flock(2), fcntl(2)",
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Find who has the lock file: `gdbext locks` on this host; where nobody has it, remove it and start again",
+        _LOCK_FILE,
+        "torch/utils/file_baton.py; flock(2), fcntl(2)",
+        given=("live", "core"),
+        rules=(*FILE_LOCKS, "waits-for-lock-file"),
+    ),
+    RemedyRule(
+        "not-a-hang",
+        "No action needed; if requests are not answered, check the front end or raise its timeout",
+        "the ranks wait for work, or are working",
+        "vllm-project/vllm#16226",
+    ),
+    *_OF_LOG_LINES,
+    RemedyRule(
+        "other",
+        "Look up the error: gdbext error {error}; then read the code of the call that failed",
+        "the page has the usual causes of this error and what to check",
+        "CUDA runtime API, error types",
+        kinds=("cuda-error-throw",),
+    ),
+    RemedyRule(
+        "other",
+        "In that gdb, or on the core file (coredumpctl gdb), type `thread apply all bt full`; the error text is in the "
+        "log just before the crash",
+        "the log has the condition that failed or the signal; the stack only shows where",
+        "abort(3); coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:gdb",
+        given=("text",),
+    ),
+    RemedyRule(
+        "other",
+        f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
+        "the log has the condition that failed or the signal; the stack only shows where",
+        "abort(3); coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        given=("text", "core", "log"),
+    ),
+    RemedyRule(
+        "other",
+        "Read the evidence: gdbext diagnose -v prints it",
+        "`other` covers rare causes, so there is no general advice; the first sentence of the answer names the cause",
+        "horovod/horovod#2601",
+    ),
+)

@@ -1,0 +1,107 @@
+"""Remedies of faults of a GPU, its driver, and the links between GPUs and hosts."""
+
+from typing import Tuple
+
+from gdbext.knowledge.causes.remedies.conditions import SANITIZER
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
+from gdbext.knowledge.row_kinds import RemedyRule
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "gpu-fault",
+        "Run it under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- COMMAND",
+        "the call that reports an illegal access is usually not the one that made it",
+        SANITIZER,
+        rules=("illegal-access",),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Read the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
+        "the first error names what failed; a reset is its effect",
+        "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
+        rules=(
+            "xid",
+            "ecc",
+            "gpu-reset",
+            "gpu-page-fault",
+            "queue-aborted",
+            "gpu-does-not-go-on",
+            "gpu-lost",
+            "gsp-silent",
+        ),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Read the driver's error (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an NVIDIA GPU run "
+        "gdbext run --sanitizer -- COMMAND",
+        "the driver's error tells whether the program, the memory or the bus failed",
+        "NVIDIA Xid catalogue",
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Check the index of the access at the line of the first report; if it names no line, build with -lineinfo",
+        "the first report shows the invalid access; errors of the API and of other ranks follow from it",
+        SANITIZER,
+        reported=("invalid-access", "device-fault"),
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Read the kernel's log (dmesg) from before this stack: the first line of the GPU's driver (an Xid, a ring "
+        "timeout, a reset) names what failed",
+        "a thread that sleeps inside the driver cannot be ended by a signal; a reset of the GPU or a reboot ends it",
+        "Linux kernel/hung_task.c; NVIDIA Xid catalogue",
+        module=KERNEL,
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Update the driver, or run without the profiler",
+        "the locks belong to the driver and to CUPTI",
+        "pytorch/pytorch#60158",
+        kinds=("mutex",),
+    ),
+    RemedyRule(
+        "network-transport",
+        "Look at the devices of this host (ibv_devinfo) and leave out the one that fails: NCCL_IB_HCA=^DEVICE",
+        "NCCL uses every device that it finds, unless it is told otherwise",
+        "NCCL user guide, NCCL_IB_HCA",
+        rules=("network-device",),
+    ),
+    RemedyRule(
+        "network-transport",
+        "List the interfaces of each host (ip -br addr) and set NCCL_SOCKET_IFNAME to one that all of them share",
+        "a wrong interface has no route to the peers",
+        "NCCL user guide, NCCL_SOCKET_IFNAME",
+        rules=("no-interface", "unreachable"),
+    ),
+    RemedyRule(
+        "network-transport",
+        "Check the ports and the cable on both ends (ibstat, perfquery, ibv_rc_pingpong PEER) and read the peer's log; "
+        "then restart the job",
+        "NCCL does not repeat a failed transfer: every member of the communicator stays blocked",
+        "NCCL user guide, troubleshooting",
+    ),
+    RemedyRule(
+        "network-transport",
+        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, and choose the interface with "
+        "NCCL_SOCKET_IFNAME and NCCL_IB_HCA",
+        "NCCL then logs the interface and the network card of each rank",
+        "NCCL user guide, environment variables",
+    ),
+    RemedyRule(
+        "p2p-or-topology",
+        "Run once with NCCL_P2P_DISABLE=1: if the job then works, disable the IOMMU and ACS on the PCIe bridges, or "
+        "give the container all GPUs of the job",
+        "data then goes through host memory, so the run shows whether the direct path is the problem",
+        "NCCL user guide, troubleshooting",
+        unset_in="NCCL_P2P_DISABLE=1",
+    ),
+    RemedyRule(
+        "p2p-or-topology",
+        "Test the path alone: p2pBandwidthLatencyTest, nvidia-smi topo -p2p r",
+        "these commands show for each pair of GPUs whether direct access works",
+        "CUDA samples; nvidia-smi manual",
+    ),
+)

@@ -1,0 +1,157 @@
+"""Remedies of locks, forks, ends of programs and shared memory."""
+
+from typing import Tuple
+
+from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS
+from gdbext.knowledge.causes.remedies.conditions import ALLOCATES, FOR_THE_GPU
+from gdbext.knowledge.row_kinds import RemedyRule
+
+_TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
+_OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
+_SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
+_JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "gil-deadlock",
+        "Find the thread that holds the GIL: `py-spy dump --native --pid PID > dump.txt` marks it `+gil`; then "
+        "gdbext diagnose dump.txt",
+        "what that thread waits for is the cause; a thread that waits for the GIL is its victim",
+        "py-spy documentation, dump",
+        named=False,
+    ),
+    RemedyRule(
+        "gil-deadlock",
+        "Release the GIL around the native call (py::call_guard<py::gil_scoped_release>, Py_BEGIN_ALLOW_THREADS)",
+        "a thread that waits for a lock or the device while holding the GIL blocks every thread that needs the GIL, "
+        "also the one that it waits for",
+        "rapidsai/ucx-py#187",
+    ),
+    RemedyRule(
+        "gil-deadlock",
+        "Do not call Python from callbacks of the driver or the loader (stream callbacks, dl_iterate_phdr)",
+        "they run while the driver or the loader holds its lock",
+        "auto-round#1701",
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Read the report below that line: it names the threads and their locks; take these locks in the same order",
+        "the detector knows who holds what",
+        "OpenJDK vframe.cpp; ThreadSanitizer; Linux lockdep",
+        rules=("circle-found-by-its-runtime", "opposite-orders-seen", "locked-twice", "rows-in-a-circle"),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Take locks in the same order everywhere, and none twice in one thread",
+        "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
+        "pthread_mutex_lock(3)",
+        itself=False,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Do not call a library (CUDA, an allocator) while holding a lock that its hooks or callbacks also take",
+        "the library holds its own lock while it calls them",
+        "ofiwg/libfabric#9003",
+        kinds=("mutex",),
+        itself=False,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Release the lock before the call, callback or signal handler that takes it again; a signal handler must not "
+        "allocate memory either",
+        "a lock that is not recursive blocks its own owner; the allocator has such locks",
+        "pthread_mutex_lock(3); signal-safety(7)",
+        itself=True,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Do not join or wait for a thread while holding a lock that it needs (in a library's constructor: the "
+        "loader's lock)",
+        "the other thread cannot end before it gets the lock",
+        "pthread_join(3); dlopen(3), initialisation functions",
+        kinds=("mutex", "condvar-idle"),
+        itself=False,
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find the thread that holds the lock: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "a shutdown that needs a lock waits as long as another thread keeps it",
+        "pthread_mutex_lock(3), atexit(3)",
+        kinds=("mutex",),
+        through=_SHUTS_DOWN,
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find the thread that has not ended ({dump}), and tell it to stop before the join",
+        _JOINED,
+        "std::thread, atexit(3), threading._shutdown",
+        kinds=_OUTSIDE[1:],
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find the thread or process that the shutdown waits for (gdbext stacks), and tell it to stop before the join",
+        _JOINED,
+        "std::thread, atexit(3), threading._shutdown",
+        kinds=_OUTSIDE,
+        given=("live", "core"),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Abort the communicator on all ranks at the same time, each communicator from its own thread; if it still "
+        "hangs, end the process",
+        "an abort waits for kernels that wait for a peer; these end once the peer aborts too",
+        "NCCL user guide, ncclCommAbort",
+        through=r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$",
+        kinds=_TEARS_DOWN,
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Wait until all work of a communicator has finished before you destroy it; abort several communicators in "
+        "the order of their launches, or from separate threads",
+        "the teardown waits for kernels and threads, and these wait for a peer or for another communicator's work",
+        "NVIDIA/nccl#1013, #1777",
+        kinds=_TEARS_DOWN,
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Stop threads and free CUDA objects before main() returns (in Python: before the script ends), not in static "
+        "destructors or exit handlers",
+        "during exit the driver or the interpreter may already be shut down",
+        "NVIDIA/nccl#829",
+        kinds=(*ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed", "mutex"),
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Give the container more shared memory: docker run --shm-size=1g (in Kubernetes: an emptyDir of medium "
+        "Memory at /dev/shm)",
+        "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
+        "NCCL user guide, troubleshooting",
+        not_said="shm-room",
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Check whether the rank's cgroup reached its limit (memory.events, memory.max), and whether a mapped file "
+        "was truncated or removed: ls -lL /proc/PID/map_files",
+        "the page may be missing because the container reached its memory limit, or because the mapped file ends "
+        "before the page",
+        "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
+        said="shm-room",
+    ),
+    RemedyRule(
+        "shm-too-small",
+        "Check the RAM of the host: dmesg | grep -i 'memory failure'",
+        "the kernel also sends SIGBUS for access to a page that the hardware reported as broken",
+        "sigaction(2), BUS_MCEERR_AR",
+        said="shm-room",
+    ),
+    RemedyRule(
+        "fork-after-cuda",
+        "Start workers with spawn before CUDA is first used: multiprocessing.set_start_method('spawn') (vLLM: "
+        "VLLM_WORKER_MULTIPROC_METHOD=spawn)",
+        "a forked child has its parent's locks, but not the threads that would release them",
+        "torch.multiprocessing notes",
+    ),
+)

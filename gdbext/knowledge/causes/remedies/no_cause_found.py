@@ -1,0 +1,172 @@
+"""What to look at next where no cause was found, by what was read and what it waits in."""
+
+from typing import Tuple
+
+from gdbext.knowledge.causes.remedies.conditions import ALLOCATES, CORE_FILE, FOR_THE_GPU
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.row_kinds import RemedyRule
+
+_OF_PEERS = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
+_MAY_RUN = ("python-code", "native-compute", "unknown")
+APPLE = r"-\[|MTL|at::mps::"
+"""Functions of Apple's GPU stack, where NCCL is not at hand."""
+_NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
+
+REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "Read the kernel's log around the time of these stacks: dmesg -T",
+        "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
+        "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
+        module=KERNEL,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the exception in the last line of the traceback; if it reports another process, read that one's log",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:traceback",
+    ),
+    RemedyRule(
+        "unknown",
+        f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205; coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        given=("text", "core"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log of the process up to the crash (signal, error text), and keep a core file (ulimit -c unlimited)",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+        given=("live", "log"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Diagnose all ranks together: gdbext diagnose --hosts LIST, or with a file for each rank gdbext diagnose "
+        "rank*.txt",
+        "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
+        "NVIDIA/nccl#719",
+        alone=True,
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump all threads, the main thread too: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "background threads look the same in a hung job and in a healthy one",
+        "NVIDIA/nccl#1730",
+        helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump every process of the job at the same time: {dump} > rank0.txt; then gdbext diagnose rank*.txt",
+        "of several ranks one usually differs: that is the suspect",
+        "NVIDIA/nccl#719",
+        kinds=(*_OF_PEERS, "nccl-destroy-abort"),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump all threads twice, 30 s apart: {dump} > dump.txt; equal frames in both mean that it is stuck",
+        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
+        "NVIDIA/nccl#1730",
+        kinds=_MAY_RUN,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump all threads of the process: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "another thread may hold what this one waits for",
+        "NVIDIA/nccl#719",
+        kinds=("gil", "mutex", "condvar-idle", "io", "sigbus", "cuda-error-throw"),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Add the core files or stacks of the other ranks: gdbext diagnose core.* rank*.txt, or name their folder",
+        "one rank usually differs: that is the suspect; ranks with equal stacks are its victims",
+        "NVIDIA/nccl#719",
+        alone=True,
+        given=("core",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Take two samples: gdbext diagnose --samples 2 --interval 10",
+        "a thread that moves between two samples is slow, not stuck",
+        "NVIDIA/nccl#1730",
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump the same processes again 30 s later ({dump}) and compare: threads with the same frames in both dumps are "
+        "stuck",
+        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
+        "NVIDIA/nccl#1730",
+        kinds=_NOT_DEAD,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the kernel's log from the first line of the GPU's driver on: journalctl -k | grep -iE "
+        "'amdgpu|nvrm|xid|i915|xe '",
+        "the first error names what failed; what follows are its effects",
+        "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
+        rules=("queue-eviction", "driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log from before that line for the first error; of a job with several ranks diagnose all logs "
+        "together: gdbext diagnose FOLDER",
+        "the first error is the cause; a rank whose log ends early is the suspect",
+        "NVIDIA/nccl#928; pytorch/pytorch#20630",
+        alone=True,
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Diagnose the logs of all ranks and hosts together, starting before the first error: gdbext diagnose FOLDER",
+        "the suspect is the rank whose log ends early, or has no timeout where all others have one",
+        "NVIDIA/nccl#928; pytorch/pytorch#20630",
+        alone=False,
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "At the next hang, dump the stacks of every rank before the watchdog ends the job: py-spy dump --native "
+        "--pid PID",
+        "log lines name the ranks that waited, but not the place of the missing rank",
+        "pytorch/pytorch#54818",
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Run `ncclras` (NCCL 2.24 and newer), or set TORCH_FR_BUFFER_SIZE=2000 (older torch: "
+        "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run",
+        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
+        "flight recorder do",
+        "NCCL RAS documentation; torch flight recorder",
+        kinds=FOR_THE_GPU,
+        given=("live",),
+    ),
+    RemedyRule(
+        "unknown",
+        "For the next run set TORCH_FR_BUFFER_SIZE=2000 (older torch: TORCH_NCCL_TRACE_BUFFER_SIZE) and "
+        "TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the dump files",
+        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
+        "flight recorder do",
+        "torch flight recorder",
+        kinds=FOR_THE_GPU,
+        not_through=APPLE,
+        given=("text", "core"),
+    ),
+)
