@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.conditions import CORE_FILE, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import CORE_FILE, SANITIZER
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.conditions import SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import SANITIZER
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.row_kinds import RemedyRule
 

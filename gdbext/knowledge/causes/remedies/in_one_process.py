@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS
-from gdbext.knowledge.causes.remedies.conditions import ALLOCATES, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, FOR_THE_GPU
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)

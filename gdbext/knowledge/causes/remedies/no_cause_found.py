@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.conditions import ALLOCATES, CORE_FILE, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, CORE_FILE, FOR_THE_GPU
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
