@@ -35,10 +35,11 @@ def seconds_to_wait(snapshot: JobSnapshot, spinning_after: float) -> Optional[fl
     """For how long to wait before the job is looked at again; None where the answer stands, or looks do not help."""
     answer = judge(snapshot, None, spinning_after).verdict.decided_by
     first = min((one.taken_at for one in (*snapshot.earlier, snapshot) if one.taken_at is not None), default=None)
-    if answer is None or not answer.startswith(LONGER) or first is None:
+    if answer is None or not answer.startswith(LONGER) or first is None or snapshot.taken_at is None:
         return None
-    left = first + spinning_after - time.time()
-    return left if left > 0 else None
+    covered = snapshot.taken_at + (snapshot.apart or 0.0) - first
+    # What the looks saw counts, not the clock: one look may take longer than that.
+    return None if covered >= spinning_after else max(0.0, first + spinning_after - time.time())
 
 
 def conclude(
