@@ -17,7 +17,7 @@ def parts_of(path, *arguments, **named):
 
 def weight_of(path):
     """Bytes of it that gdb would go through."""
-    return excerpt.look(opened(path), []).weight
+    return excerpt.look(opened(path), []).symbol_bytes
 
 
 def whole(copy, files):

@@ -49,7 +49,7 @@ def report(session: Session, args: Namespace) -> object:
     current = chosen_by_current(session.ranks())
     if current is None and not args.reports:
         raise UsageError("no process and no core file is selected", "llm-attach-all, or gdb PROGRAM CORE")
-    more: Sequence[str] = _kernel_reports("told")(args.reports) if args.reports else ()
+    more: Sequence[str] = _kernel_reports("report_sentences")(args.reports) if args.reports else ()
     try:
         found = None if current is None else _port(session).report(current)
     except GdbextError:

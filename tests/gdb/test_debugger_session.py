@@ -224,7 +224,7 @@ def test_an_error_of_ours_lets_go_too(turn_gdb):
 
 def test_an_error_before_the_first_rank_leaves_nothing_set(turn_gdb):
     """Else the times of threads would be taken for new ones after every later step."""
-    bug = "python from gdbext.inside_gdb.ranks import session as s; s.WHILE_ATTACHING = {'language': 'nonsense'}"
+    bug = "python from gdbext.inside_gdb.ranks import session as s; s.ATTACH_SETTINGS = {'language': 'nonsense'}"
     look = "python import gc; ours = next(one for one in gc.get_objects() if isinstance(one, s.GdbSession))"
     tell = "python print('left:', ours._held.attaching, ours._guard._held)"
     with Target("plain") as one:

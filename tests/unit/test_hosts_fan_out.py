@@ -148,7 +148,7 @@ def test_a_clock_that_is_off_is_measured(hosts, tmp_path):
     text = fan_out.start_text().replace("time=time.time()", f"time=time.time() + {hour}")
     assert text != fan_out.start_text()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fan_out, "start_text", lambda: text.replace('told["at"]', f'(told["at"] - {hour})'))
+        patch.setattr(fan_out, "start_text", lambda: text.replace('request["at"]', f'(request["at"] - {hour})'))
         answers, _ = asked(tmp_path, names)
     assert answers[0].look and abs(answers[0].offset - hour) <= answers[0].error + 0.01
 

@@ -13,13 +13,18 @@ from gdbext.model.waits import STRENGTHS, Hypothesis, WaitGraph
 
 _ORDER = tuple(STRENGTHS)
 _STRONG_SOURCES = ("witnesses", "checks", "counters", "logs")
+_LAST_RESORT = "nobody-acts"
+"""The row that explains all that wait, and by nothing: for where the graph shows nothing surer."""
 
 
 def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> Tuple[Hypothesis, ...]:
     """All of them, the best first: in this order by how many of the stuck ranks they explain, by what contradicts them,
     by their weakest edge."""
     finder = Finder(view, graph)
-    found = [*finder.of_circles(), *finder.of_ends(), *finder.of_facts(facts)]
+    drawn = [*finder.of_circles(), *finder.of_ends()]
+    surest = max(map(_sureness, drawn), default=-1)
+    others = finder.of_facts(facts)
+    found = [*drawn, *(one for one in others if one.row != _LAST_RESORT or _sureness(one) >= surest)]
     return tuple(sorted(with_contradictions(found), key=_weight, reverse=True))
 
 
