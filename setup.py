@@ -45,7 +45,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["gdbext", "gdbext.*"]),
-    package_data={"gdbext": ["py.typed", "answers.schema.json", "demo/*.json", "render/html/templates/*"]},
+    package_data={"gdbext": ["py.typed", "demo/*.json", "render/html/templates/*"]},
     data_files=[("share/man/man1", [MANUAL])],
     cmdclass={"build_py": WithManual},
     python_requires=">=3.8",

@@ -4,7 +4,7 @@ processes: begun by conftest.py. Keys that the schema does not have are a fault 
 import functools
 import json
 
-from tests.json_schema import TARGET
+from gdbext.model.json_documents.json_schema import whole_schema
 
 try:
     import jsonschema
@@ -28,7 +28,7 @@ def strict(schema):
 @functools.lru_cache(maxsize=None)
 def forms():
     """Each form of an answer: its keys, those that it must have, and what validates it."""
-    whole = strict(_loads(TARGET.read_text("ascii")))
+    whole = strict(whole_schema())
     found = []
     for reference in whole["anyOf"]:
         answer = whole["$defs"][reference["$ref"].rpartition("/")[2]]

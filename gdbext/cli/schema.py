@@ -5,28 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from pathlib import Path
 from typing import Any, Dict
 
-import gdbext
 from gdbext.cli.terminal import write_lines
 from gdbext.model.errors import OK, UsageError
-
-FILE = Path(gdbext.__file__).parent / "answers.schema.json"
-"""Written by scripts/json-schema."""
+from gdbext.model.json_documents.json_schema import laid_out, whole_schema
 
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 def run(options: argparse.Namespace) -> int:
     """Print it. Raises `UsageError` for what has no answer."""
-    if options.path:
-        write_lines([str(FILE)])
-        return OK
-    text = FILE.read_text("ascii")
-    write_lines(
-        [text.rstrip() if options.answer is None else json.dumps(_of(json.loads(text), options.answer), indent=1)]
-    )
+    schema = whole_schema()
+    write_lines([laid_out(schema if options.answer is None else _of(schema, options.answer))])
     return OK
 
 

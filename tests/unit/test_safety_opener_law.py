@@ -83,7 +83,7 @@ EXCEPTIONS = {
         traces/summary.py:_span traces/summary.py:read_totals collect/hosts/host_names.py:hosts_of
     """,
     "a part of gdbext, of its Python, or of the system": """
-        cli/installed.py:installed cli/schema.py:run collect/hosts/on_host.py:Asked.file
+        cli/installed.py:installed collect/hosts/on_host.py:Asked.file
         collect/hosts/on_host.py:send collect/hosts/one_file.py:files_below
         collect/hosts/one_file.py:_compiled collect/hosts/one_file.py:of_this_installation
         collect/hosts/one_file_main.py:_forget_old

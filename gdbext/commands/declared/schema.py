@@ -10,7 +10,6 @@ COMMANDS = (
         run="gdbext.cli.schema",
         arguments=(
             Argument("answer", "only the schema of this command: diagnose, locks, llm-bt, ...", "COMMAND", nargs="?"),
-            Argument("--path", "print the path of the file with the whole schema", flag=True),
         ),
         answers=False,
     ),

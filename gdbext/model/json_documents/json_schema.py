@@ -1,15 +1,15 @@
-"""Writes gdbext/answers.schema.json, the JSON schema of every `--json` document, of the rows that the documents are
-made of: types come from the annotations of the model, descriptions from its docstrings and comments."""
+"""The JSON schema of every `--json` document, made of the rows that the documents are made of: types come from the
+annotations of the model, descriptions from its docstrings and comments."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
 from collections.abc import Iterable as AbstractIterable
 from collections.abc import Mapping as AbstractMapping
-from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
 
 from gdbext.model.codes import Word
 from gdbext.model.job import SCHEMA
@@ -18,8 +18,6 @@ from gdbext.model.json_documents.document_row import Row, Rows, expanded
 from gdbext.model.look_origin import Origin
 from gdbext.model.missing import Missing
 from gdbext.model.snapshot_files.field_rules import RULES
-
-TARGET = Path(__file__).resolve().parent.parent / "gdbext" / "answers.schema.json"
 
 Schema = Dict[str, Any]
 
@@ -109,7 +107,7 @@ class Schemas:
         elif row.turn:
             schema = _TURNED[row.turn](hint)
         elif labels:
-            schema = {"enum": [*labels, None] if get_origin(hint) is Union else labels}
+            schema = {"enum": [*labels, None] if get_origin(hint) is Union else [*labels]}
         else:
             schema = self.of(hint)
         schema = _either([schema, _NULL]) if row.or_null else schema
@@ -142,7 +140,8 @@ def _typed(kind: Any, row: Row) -> Tuple[Any, str, Sequence[str]]:
     """The type of the row's value, what the model says of it, and the words that it may be, where they are fixed."""
     if row.made is not None:
         return get_type_hints(row.made)["return"], " ".join((inspect.getdoc(row.made) or "").split()), ()
-    about, labels = "", ()
+    about = ""
+    labels: Sequence[str] = ()
     for name in filter(None, row.path.split(".")):
         rule = RULES.get(kind, {}).get(name)
         about, labels = _comments(kind).get(name, ""), rule.labels if rule else ()
@@ -152,8 +151,13 @@ def _typed(kind: Any, row: Row) -> Tuple[Any, str, Sequence[str]]:
     return kind, about, labels
 
 
+@functools.lru_cache(maxsize=None)
 def _comments(kind: Any) -> Dict[str, str]:
-    return dict(_COMMENT.findall(inspect.getsource(kind)))
+    """What is written beside its fields; nothing where the package was installed without its sources."""
+    try:
+        return dict(_COMMENT.findall(inspect.getsource(kind)))
+    except OSError:
+        return {}
 
 
 def _hex(hint: Any) -> Schema:
@@ -173,14 +177,19 @@ def _lines(hint: Any) -> Schema:
     return {"type": ["string", "null"] if get_origin(hint) is Union else "string"}
 
 
-_TURNED = {"hex": _hex, "number": _number, "lines": _lines, "reason": lambda _: {"type": ["string", "null"]}}
+_TURNED: Dict[str, Callable[[Any], Schema]] = {
+    "hex": _hex,
+    "number": _number,
+    "lines": _lines,
+    "reason": lambda _: {"type": ["string", "null"]},
+}
 
 
-def whole() -> Schema:
+def whole_schema() -> Schema:
     """The schema of any document. `$defs` has one by the name of each command, and those of the objects in them."""
     schemas = Schemas()
     answers = {
-        name: _either([schemas.answer(kind) for kind in kinds]) | {"title": f"the answer of {name}"}
+        name: {**_either([schemas.answer(kind) for kind in kinds]), "title": f"the answer of {name}"}
         for name, kinds in ANSWERS.items()
     }
     return {
@@ -202,12 +211,3 @@ def laid_out(value: Any, indent: str = "") -> str:
         return "[\n" + ",\n".join(inner + laid_out(one, inner) for one in value) + f"\n{indent}]"
     members = (f"{inner}{json.dumps(key)}: {laid_out(one, inner)}" for key, one in value.items())
     return "{\n" + ",\n".join(members) + f"\n{indent}}}"
-
-
-def main() -> None:
-    TARGET.write_text(laid_out(whole()) + "\n", "ascii")
-    print(f"{TARGET} written")
-
-
-if __name__ == "__main__":
-    main()
