@@ -8,7 +8,7 @@ import importlib
 import time
 from dataclasses import replace
 from types import ModuleType
-from typing import List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 
 from gdbext.capture.without_stop.counters import Census
 from gdbext.cli.chosen_processes import chosen, chosen_job, split_inputs
@@ -22,6 +22,9 @@ from gdbext.model.errors import OK, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.snapshot_files.codec import dump_snapshot
 from gdbext.model.text.ranges import counted
+
+if TYPE_CHECKING:
+    from gdbext.model.verdict import Diagnosis
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
         _load("hosts").dry_run(options)
         return OK
     origin: object = None
+    diagnosis: object = None
     piped = not (files or pids or options.hosts or chosen(options)) and standard_input.is_given(
         options.command, progress
     )
@@ -57,11 +61,12 @@ def run(options: argparse.Namespace) -> int:
     elif options.hosts:
         snapshot = _load("hosts").look(options, progress)
     else:
-        snapshot = _from_processes(pids, options, progress)
+        snapshot, diagnosis = _from_processes(pids, options, progress)
     if options.look_only:
         write_private(options.save, dump_snapshot(snapshot) + "\n", options.force)
         return OK
-    status: int = _load("judge_and_show").conclude(snapshot, options, progress, started, origin)
+    show = _load("judge_and_show")
+    status: int = show.conclude(diagnosis or show.judged(snapshot, options), options, progress, started, origin)
     return status
 
 
@@ -71,7 +76,10 @@ def _load(name: str) -> ModuleType:
         return importlib.import_module(f"gdbext.cli.{name}")
 
 
-def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: Progress) -> JobSnapshot:
+def _from_processes(
+    pids: Sequence[int], options: argparse.Namespace, progress: Progress
+) -> Tuple[JobSnapshot, Optional[Diagnosis]]:
+    """What the looks at them read, and the answer, where it took one to see that no further look is needed."""
     if (options.samples is not None and options.samples < 1) or options.interval <= 0:
         raise UsageError("--samples and --interval must be positive")
     if options.max_pause <= 0 or options.deadline <= 0:
@@ -105,23 +113,29 @@ def _from_processes(pids: Sequence[int], options: argparse.Namespace, progress: 
         now = one.take()
         census = one.census
         if looks and options.samples is None and not all(process.alive for process in now.processes):
-            return replace(looks[-1], earlier=tuple(looks[:-1]))  # one has ended since: what was read then stands
+            return replace(looks[-1], earlier=tuple(looks[:-1])), None  # one has ended: what was read before stands
         looks.append(now)
         snapshot = replace(looks[-1], earlier=tuple(looks[:-1]))
-        pause, why = _next_sample(snapshot, options)
+        pause, why, diagnosis = _next_sample(snapshot, options)
         if not why:
-            return snapshot
+            return snapshot, diagnosis
         progress.say(f"sample {len(looks)} {why}, next in {pause:.3g} s")
         time.sleep(pause)
 
 
-def _next_sample(snapshot: JobSnapshot, options: argparse.Namespace) -> Tuple[float, str]:
-    """After how long to look again, and why; "" where that was the last time. Unless told how often, gdbext looks again
-    while time alone can tell whether anything hangs, for as long as an endless loop takes to be called one."""
+def _next_sample(snapshot: JobSnapshot, options: argparse.Namespace) -> Tuple[float, str, Optional[Diagnosis]]:
+    """After how long to look again, why ("" where that was the last time), and the answer so far, where it was needed.
+
+    Unless told how often, gdbext looks again while time alone can tell whether anything hangs, for as long as an
+    endless loop takes to be called one."""
     taken = len(snapshot.earlier) + 1
     if options.samples is not None:
-        return options.interval, f"of {options.samples} taken" if taken < options.samples else ""
+        return options.interval, f"of {options.samples} taken" if taken < options.samples else "", None
     if options.look_only or options.once or options.command != "diagnose":
-        return 0.0, ""
-    left: Optional[float] = _load("judge_and_show").seconds_to_wait(snapshot, options.spinning_after)
-    return (0.0, "") if left is None else (min(left, options.interval * 2 ** (taken - 1)), "does not show it yet")
+        return 0.0, "", None
+    show = _load("judge_and_show")
+    diagnosis: Diagnosis = show.judged(snapshot, options)
+    left: Optional[float] = show.seconds_to_wait(diagnosis, options.spinning_after)
+    if left is None:
+        return 0.0, "", diagnosis
+    return min(left, options.interval * 2 ** (taken - 1)), "does not show it yet", diagnosis

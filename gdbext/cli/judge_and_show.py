@@ -31,9 +31,15 @@ def ready(options: argparse.Namespace) -> None:
     render.load_for(Diagnosis, options.json or bool(options.json_file), not options.json, page)
 
 
-def seconds_to_wait(snapshot: JobSnapshot, spinning_after: float) -> Optional[float]:
+def judged(snapshot: JobSnapshot, options: argparse.Namespace) -> Diagnosis:
+    """The answer to what was read, with the command that asked."""
+    snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
+    return judge(snapshot, None, options.spinning_after)
+
+
+def seconds_to_wait(diagnosis: Diagnosis, spinning_after: float) -> Optional[float]:
     """For how long to wait before the job is looked at again; None where the answer stands, or looks do not help."""
-    answer = judge(snapshot, None, spinning_after).verdict.decided_by
+    snapshot, answer = diagnosis.snapshot, diagnosis.verdict.decided_by
     first = min((one.taken_at for one in (*snapshot.earlier, snapshot) if one.taken_at is not None), default=None)
     if answer is None or not answer.startswith(LONGER) or first is None or snapshot.taken_at is None:
         return None
@@ -43,19 +49,18 @@ def seconds_to_wait(snapshot: JobSnapshot, spinning_after: float) -> Optional[fl
 
 
 def conclude(
-    snapshot: JobSnapshot,
+    diagnosis: Diagnosis,
     options: argparse.Namespace,
     progress: Progress,
     started: float,
     origin: Optional[Origin] = None,
 ) -> int:
-    """Judge the snapshot, print the answer, keep what shall be kept; returns the exit status.
+    """Print the answer, keep what shall be kept; returns the exit status.
 
     `origin`: the file that the look was read from; without it the processes were looked at just now.
     """
-    snapshot = replace(snapshot, tool=f"gdbext {__version__}", command=" ".join(["gdbext", options.command]))
-    diagnosis = judge(snapshot, None, options.spinning_after)
     diagnosis = replace(diagnosis, explains=getattr(options, "explain_verdict", False))
+    snapshot = diagnosis.snapshot
     tree = merge(snapshot, diagnosis.processes)
     shown: object = replace(diagnosis, tree=tree) if options.command == "diagnose" else tree
     locks = report(diagnosis) if options.command == "locks" else None

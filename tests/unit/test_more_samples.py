@@ -5,20 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from gdbext.cli import judge_and_show
 from gdbext.cli.judge_and_show import LONGER, seconds_to_wait
 from gdbext.model.job import JobSnapshot
 
 pytestmark = pytest.mark.pure
 
 
-@pytest.fixture
-def undecided(monkeypatch):
-    verdict = SimpleNamespace(verdict=SimpleNamespace(decided_by=f"{LONGER} 3 --interval 10"))
-    monkeypatch.setattr(judge_and_show, "judge", lambda *_: verdict)
+UNDECIDED = SimpleNamespace(decided_by=f"{LONGER} 3 --interval 10")
 
 
-@pytest.mark.usefixtures("undecided")
 @pytest.mark.parametrize(
     ("ages", "apart", "wait"),
     [
@@ -32,7 +27,8 @@ def undecided(monkeypatch):
 def test_looks_go_on_until_they_cover_the_time(ages, apart, wait):
     now = time.time()
     *earlier, last = (JobSnapshot((), taken_at=now - age, apart=apart) for age in ages)
-    left = seconds_to_wait(JobSnapshot((), taken_at=last.taken_at, apart=apart, earlier=tuple(earlier)), 20.0)
+    snapshot = JobSnapshot((), taken_at=last.taken_at, apart=apart, earlier=tuple(earlier))
+    left = seconds_to_wait(SimpleNamespace(snapshot=snapshot, verdict=UNDECIDED), 20.0)
     if wait is None:
         assert left is None
     else:
