@@ -13,6 +13,8 @@ SOURCES = {
     "idle": "ranks that wait for work or run code of their own",
     "witnesses": "NCCL RAS, NVML, the kernel's log, shared memory",
     "checks": "a check that failed in a frame",
+    "standstill": "a program whose threads all wait for each other",
+    "last-resort": "a program whose threads all wait, where nothing surer is known",
     "logs": "log lines and what the stacks' reader noted",
     "counters": "operations that the communicators launched",
     "unread": "what the kernel reports about ranks that could not be read",

@@ -31,6 +31,7 @@ from tests.unit.stacks import (
     stack,
     syncing,
 )
+from tests.unit.test_analysis_at_work import FUTEX, MAIN, live, process
 from tests.unit.waiting_ranks import (
     BARRIER,
     LOCKS,
@@ -77,6 +78,10 @@ SLEEPS = ("clock_nanosleep@libc.so.6", "time_sleep@python3", "serve@engine.py:3"
 JOINS_IN = ("pthread_join@libc.so.6", "std::thread::join@libstdc++.so.6")
 LOADING = ("pthread_mutex_lock@libc.so.6", "dl_iterate_phdr@libc.so.6")
 NCCL_LAUNCH = (*DRIVER, "cudaLaunchKernel@libcudart.so.12", "ncclLaunchKernel@libnccl.so.2", "ncclGroupEnd@libnccl.so")
+EVENT = ("do_futex_wait@libc.so.6", "wait@multiprocessing/synchronize.py:268", "Event.wait@synchronize.py:356")
+RESULT = ("do_futex_wait@libc.so.6", "wait@threading.py:327", "result@concurrent/futures/_base.py:451")
+NEXT_TASK = ("do_futex_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95",
+             "get@multiprocessing/queues.py:102", "_process_worker@concurrent/futures/process.py:240")  # fmt: skip
 LEADER = ("main_process_first@transformers/training_args.py:9", "main@train.py:3")
 NOBODY = Missing("whoever makes the condition true wakes it")
 TIMEOUT = (
@@ -211,6 +216,18 @@ def own_pipe():
 
 
 LEFT = (holds(1, 2, "join"), LockWait(2, "condvar", 0x2000, Missing("a condition has no owner"), still=True))
+
+
+def waits_for_ever(*frames, call=FUTEX):
+    return stack(*frames, *MAIN, syscall=call, switches=0, state="S", cpu=0.0)
+
+
+def joins(of):
+    """It waits for the end of a child, the process `of`."""
+    frames = ("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27", "join@multiprocessing/process.py:149")
+    child = Peer(100, f"pid {of}", (of,), ("S",), ("a",))
+    return process(0, waits_for_ever(*frames, call=(61, of, 0, 0, 0, 0, 0)), peers=(child,))
+
 
 SCENES = {
     # circles
@@ -414,6 +431,10 @@ SCENES = {
     ),
     "every thread waits for another one": lambda: job(
         held(0, holds(1, NOBODY, "condvar", still=True), holds(2, NOBODY, "semaphore", still=True)), reducing(1)
+    ),
+    "a child that nobody wakes": lambda: live(joins(101), process(1, waits_for_ever(*EVENT))),
+    "a task that no worker runs": lambda: live(
+        process(0, waits_for_ever(*RESULT)), process(1, waits_for_ever(*NEXT_TASK))
     ),
     "every thread waits for another one, seen once": lambda: job(
         held(0, holds(1, NOBODY, "condvar"), holds(2, 1)), reducing(1)

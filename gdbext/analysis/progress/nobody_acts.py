@@ -122,8 +122,8 @@ def _may_wait(one: Party) -> bool:
 def _beats(one: Party) -> bool:
     """Whether it naps in the very function that its thread was made for, which reports or looks again and again. Who
     naps in a function that this one calls may be at work on what was asked."""
-    ends = one.thread.sleeps if one.thread is not None else None
-    if one.judged.rule not in OWN_SLEEPS or ends is None or ends > SPINNING_AFTER:
+    nap = _own_sleep(one)
+    if nap is None or nap > SPINNING_AFTER:
         return False
     calls = one.thread.calls if one.thread is not None else ()
     python = [frame for frame in calls if frame.language == "python"]
@@ -140,8 +140,13 @@ def _stands(one: Party) -> bool:
 
 def _sleeps_long(one: Party) -> bool:
     """Whether the program itself has sent it to sleep for so long that nobody can mean to wait for it."""
-    ends = one.thread.sleeps if one.thread is not None else None
-    return one.judged.rule in OWN_SLEEPS and ends is not None and ends >= LONG_SLEEP
+    nap = _own_sleep(one)
+    return nap is not None and nap >= LONG_SLEEP
+
+
+def _own_sleep(one: Party) -> Optional[float]:
+    """For how many seconds the program has sent it to sleep; None where it is not asleep, or a library did that."""
+    return one.thread.sleeps if one.thread is not None and one.judged.rule in OWN_SLEEPS else None
 
 
 def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:

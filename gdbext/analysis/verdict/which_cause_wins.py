@@ -12,9 +12,7 @@ from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.waits import STRENGTHS, Hypothesis, WaitGraph
 
 _ORDER = tuple(STRENGTHS)
-_STRONG_SOURCES = ("witnesses", "checks", "counters", "logs")
-_LAST_RESORT = "nobody-acts"
-"""The row that explains all that wait, and by nothing: for where the graph shows nothing surer."""
+_STRONG_SOURCES = ("witnesses", "checks", "standstill", "last-resort", "counters", "logs")
 
 
 def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> Tuple[Hypothesis, ...]:
@@ -24,7 +22,7 @@ def hypotheses(view: JobView, graph: WaitGraph, facts: Sequence[Fact] = ()) -> T
     drawn = [*finder.of_circles(), *finder.of_ends()]
     surest = max(map(_sureness, drawn), default=-1)
     others = finder.of_facts(facts)
-    found = [*drawn, *(one for one in others if one.row != _LAST_RESORT or _sureness(one) >= surest)]
+    found = [*drawn, *(one for one in others if one.source != "last-resort" or _sureness(one) >= surest)]
     return tuple(sorted(with_contradictions(found), key=_weight, reverse=True))
 
 
