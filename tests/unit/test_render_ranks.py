@@ -7,7 +7,6 @@ from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, R
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
 from gdbext.render import Style, render
-from gdbext.render.text.notices import stopped_line
 
 STYLE = Style(100)
 
@@ -119,11 +118,6 @@ def test_an_error_and_its_next_step():
     assert render(GdbextError("bad\x1b[31m"), STYLE) == ["gdbext: bad"]
     assert render(GdbextError(""), STYLE) == ["gdbext: GdbextError"]
     assert render(error, Style(100, color=True))[0] == "\x1b[1;31mgdbext: \x1b[0mseveral jobs run here"
-
-
-def test_progress():
-    assert stopped_line("rank 3", 4.21, STYLE) == "stopped rank 3 for 4.2 ms"
-    assert stopped_line("pid 7", None, STYLE) == "stopped pid 7"
 
 
 @pytest.mark.parametrize("obj", [None, 3, "text", (1, 2), [JOB, 3]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from dataclasses import replace
@@ -10,13 +9,8 @@ from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Seq
 
 import gdb
 
-from gdbext.capture.gdb_traps import WAY
-from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
-from gdbext.discovery.preflight_checks import permission_remedies
-from gdbext.discovery.preflight_checks.attach_permission import check, in_other_namespace
-from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.about import about_points
 from gdbext.inside_gdb.base.alarm import repeated_sigchld
@@ -26,6 +20,8 @@ from gdbext.inside_gdb.python.printed_frames import PythonFrames
 from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER
 from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
+from gdbext.inside_gdb.ranks.after_release import release_notes, released_rank
+from gdbext.inside_gdb.ranks.before_attach import frames_without_names, is_stopped, obstacle
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.inside_gdb.ranks.release_guard import Guard
@@ -42,9 +38,8 @@ from gdbext.model.checkup import Point
 from gdbext.model.codes import RankState
 from gdbext.model.errors import GdbextError
 from gdbext.model.job import Job, JobSnapshot, RankProcess
-from gdbext.model.missing import Missing
 from gdbext.model.page import AskedBefore
-from gdbext.model.text.ranges import counted, ranges_text
+from gdbext.model.text.ranges import counted
 from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
 from gdbext.snapshot_builder.core_job import Cores, OpenCore
@@ -57,11 +52,7 @@ ATTACH_SETTINGS = {
     "python print-stack": "message",  # `compat.run` looks for it
     "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
 }
-_STOPS_AGAIN = 1.0  # seconds
-_NAMED = 3  # files whose names stand in a line
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
-
-
 _MOST_ASKED = 12  # answers about tensors and streams that are kept for a page
 
 
@@ -116,7 +107,7 @@ class GdbSession:
         """Symbols first, then one rank after the other. Ctrl-C lets all of this call go again."""
         wanted = [process for job in jobs for process in job.ranks]
         held = {rank.process.pid for rank in self.ranks() if rank.state in (RankState.STOPPED, RankState.RUNNING)}
-        problems = {one.pid: ALREADY if one.pid in held else _obstacle(one.pid) for one in wanted}
+        problems = {one.pid: ALREADY if one.pid in held else obstacle(one.pid) for one in wanted}
         free = [process for process in wanted if problems[process.pid] is None]
         before = {process.pid: kernel_threads.look(process.pid) for process in free}
         begun: List[gdb.Inferior] = []
@@ -132,7 +123,8 @@ class GdbSession:
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
-        self._warn_nameless(begun)
+        for warning in frames_without_names(begun):
+            self.say(warning)
         return self._attached_table(wanted, problems)
 
     def _attach_free(
@@ -169,26 +161,6 @@ class GdbSession:
                 self.say(f"interrupted: nothing is attached ({counted(count, 'process', 'processes')} released)")
             raise
 
-    def _warn_nameless(self, begun: Sequence[gdb.Inferior]) -> None:
-        """gdb warns of files that it may not open, but not while it is quiet."""
-        nameless = [one.pid for one in begun if one.pid and not compat.has_program(one.progspace)]
-        pids = [pid for pid in nameless if in_other_namespace(ProcFS(), pid) and not _removed(pid)]
-        if pids:
-            way = permission_remedies.for_entering(ProcFS())
-            text = "gdb may not open the files of another container, so frames have no names"
-            self.say(f"{text} (PID {ranges_text(pids)}): {way}; `gdbext diagnose` reads them anyway")
-        self._warn_removed([one.pid for one in begun if one.pid])
-
-    def _warn_removed(self, pids: Sequence[int]) -> None:
-        """gdb looks for files by their names only."""
-        found = {pid: _removed_files(pid) for pid in pids}
-        names = list(dict.fromkeys(os.path.basename(path) for paths in found.values() for path in paths))
-        if names:
-            text = "gdb cannot read files that were removed or replaced after loading, so their frames have no names: "
-            text += ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-            owners = ranges_text(pid for pid, paths in found.items() if paths)
-            self.say(f"{text} (PID {owners}); `gdbext diagnose`, run by root of the host, reads them anyway")
-
     def _attach_one(
         self,
         process: RankProcess,
@@ -210,7 +182,7 @@ class GdbSession:
             attach_ms=None,
             times=now,
             cpu=kernel_threads.processor_use_between(before, now),
-            stood=_is_stopped(process.pid),
+            stood=is_stopped(process.pid),
         )
         try:
             with repeated_sigchld():
@@ -307,8 +279,10 @@ class GdbSession:
             gdb.execute(f"set {TOGETHER} {self._together_before}", to_string=True)
             self._together_before = None
         self._guard.keep_attached()
-        rows = tuple(_released(rank, problems.get(rank.number or 0), rank.number in stopped_before) for rank in held)
-        return RankTable(rows, notes=_after_release(rows))
+        rows = tuple(
+            released_rank(rank, problems.get(rank.number or 0), rank.number in stopped_before) for rank in held
+        )
+        return RankTable(rows, notes=release_notes(rows))
 
     def let_go(self, numbers: Sequence[int]) -> Sequence[RankProcess]:
         """Detach some, to take them back later."""
@@ -329,7 +303,7 @@ class GdbSession:
         try:
             with compat.settings(ATTACH_SETTINGS), compat.kept_selection():
                 for process in processes:
-                    problem = _obstacle(process.pid) or self._attach_one(process, {}, begun)
+                    problem = obstacle(process.pid) or self._attach_one(process, {}, begun)
                     if problem is not None:
                         problems.append(f"process {process.pid} is not attached again: {problem}")
         finally:
@@ -428,66 +402,3 @@ class GdbSession:
 
     def snapshot_from_outside(self, arguments: Sequence[str], command: str = "diagnose") -> JobSnapshot:
         return other_ranks.look(arguments, self.say, command)
-
-
-def _is_stopped(pid: int) -> bool:
-    stat = ProcFS().stat(pid)
-    return not isinstance(stat, Missing) and stat.state == "T"
-
-
-def _removed(pid: int) -> bool:
-    """Its program is gone, so that nobody finds it by its name."""
-    return str(ProcFS().exe(pid)).endswith(" (deleted)")
-
-
-def _removed_files(pid: int) -> Tuple[str, ...]:
-    """Program and libraries that lie no more where they were loaded from. Code that was never a file's is left out."""
-    try:
-        memory = read_maps(pid)
-    except OSError:
-        return ()
-    gone = [one.file for one in memory if one.is_file and one.executable and one.deleted]
-    return tuple(dict.fromkeys(path for path in gone if not path.startswith(("/memfd:", "/dev/"))))
-
-
-def _obstacle(pid: int) -> Optional[str]:
-    """Why attaching would fail, on one line."""
-    blocking = [problem for problem in check(ProcFS(), pid).problems if problem.blocking]
-    if blocking:
-        return "; ".join(text for text in (blocking[0].text, blocking[0].remedy) if text)
-    trap = symbols.trap_of(pid)
-    return f"{trap}; {WAY}" if trap else None
-
-
-def _after_release(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
-    alive = [row for row in rows if row.state != RankState.CLOSED]
-    still = any(row.problem or row.state == RankState.STILL_STOPPED for row in rows)
-    return ("All of them run on.",) if alive and not still else ()
-
-
-def _released(rank: AttachedRank, problem: Optional[str], stopped_before: bool) -> AttachedRank:
-    """How /proc shows the process after the release. `stopped_before`: it was stopped before gdb came."""
-    if rank.state == RankState.CORE:
-        return replace(rank, number=None, current=False, state=RankState.CLOSED, problem=problem)
-    proc = ProcFS()
-    status = proc.status(rank.process.pid)
-    if isinstance(status, Missing):
-        return replace(rank, state=RankState.ENDED, current=False, problem=problem)
-    tracer = status.get("TracerPid", "0")
-    if tracer != "0":
-        problem = problem or f"process {tracer} still traces it"
-    if stopped_before:
-        status = _stops_again(proc, rank.process.pid, status)
-    state = RankState.STILL_STOPPED if status.get("State", "")[:1] == "T" else RankState.RELEASED
-    return replace(rank, number=None, current=False, state=state, problem=problem)
-
-
-def _stops_again(proc: ProcFS, pid: int, status: Dict[str, str]) -> Dict[str, str]:
-    """/proc/PID/status once a process has stopped that was stopped before: gdb gives it its SIGSTOP back, and it takes
-    that when it gets a processor."""
-    until = time.monotonic() + _STOPS_AGAIN
-    while status.get("State", "T")[:1] == "R" and time.monotonic() < until:
-        time.sleep(0.001)
-        again = proc.status(pid)
-        status = {} if isinstance(again, Missing) else again
-    return status

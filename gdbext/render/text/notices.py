@@ -1,11 +1,11 @@
-"""Single lines: what went wrong and what to do next, what is going on."""
+"""Single lines: what went wrong and what to do next."""
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List
 
 from gdbext.model.errors import GdbextError
-from gdbext.render.safe_text import clean, milliseconds, wrapped
+from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
 
@@ -20,9 +20,3 @@ def error_lines(error: GdbextError, style: Style) -> List[str]:
 def hint_lines(hint: str, style: Style) -> List[str]:
     """The next step, for a person; nothing when there is none."""
     return wrapped(clean(hint, style), style, indent="        ", first="  next: ") if hint else []
-
-
-def stopped_line(label: str, pause_ms: Optional[float], style: Style) -> str:
-    """Progress: `stopped rank 3 for 4.2 ms`."""
-    time = milliseconds(pause_ms)
-    return f"stopped {clean(label, style)}" + (f" for {time}" if time else "")
