@@ -1,11 +1,9 @@
 """Objects with many fields are built by keyword: a call says which value is which, and a field may find its place."""
 
 import ast
-from pathlib import Path
 
-import gdbext
+from tests.unit.product_sources import sources
 
-ROOT = Path(gdbext.__file__).parent
 MOST = 5  # fields that a reader keeps apart by their places
 ROWS = {
     **dict.fromkeys(("Column", "Argument", "Command"), "rows of a table or of a declaration, alike from line to line"),
@@ -55,9 +53,7 @@ def calls(trees):
 
 
 def parsed():
-    paths = sorted(ROOT.rglob("*.py"))
-    names = (".".join(path.relative_to(ROOT.parent).with_suffix("").parts) for path in paths)
-    return {name: ast.parse(path.read_text("utf-8")) for name, path in zip(names, paths)}
+    return {f"gdbext.{name[:-3].replace('/', '.')}": source.tree for name, source in sources().items()}
 
 
 def test_objects_with_many_fields_are_built_by_keyword():

@@ -5,13 +5,12 @@ import importlib.util
 import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import gdbext
+from tests.unit.product_sources import ROOT
+from tests.unit.product_sources import sources as parsed
 
-ROOT = Path(gdbext.__file__).parent
 KNOW = {"model", "knowledge"}
 READ = KNOW | {"scrubbing", "discovery", "capture", "parsers", "witnesses", "analysis", "snapshot_builder"}
 MAY_IMPORT = {
@@ -57,7 +56,7 @@ def room_of(path):
 
 def imports(path):
     """(module, is at top level) of every import in a file."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed()[path.relative_to(ROOT).as_posix()].tree
     top = set(map(id, tree.body))
     for node in tree.body:
         # `if TYPE_CHECKING:` and `try: import x` at module level count as top level.

@@ -4,11 +4,9 @@ import ast
 import dataclasses
 import json
 import random
-from pathlib import Path
 
 import pytest
 
-import gdbext
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.model.communicator_table import CommunicatorTable
 from gdbext.model.errors import GdbextError
@@ -21,6 +19,7 @@ from gdbext.render import Style, dumps
 from gdbext.render.json.json_text import Lines, escape_live_characters, json_text
 from gdbext.render.safe_text import clean, is_live
 from tests.fuzz.making import Maker
+from tests.unit.product_sources import sources
 
 LIVE = {
     "C0": "\x00\x07\x08\x0b\x0c\r\x1b",
@@ -165,14 +164,13 @@ FORMS_OF_OTHERS = {
 
 
 def test_nobody_else_writes_json():
-    root = Path(gdbext.__file__).parent
     writers = set()
-    for path in root.rglob("*.py"):
-        calls = [ast.unparse(node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_attribute(node)]
+    for name, source in sources().items():
+        calls = [ast.unparse(node) for node in ast.walk(source.tree) if _is_attribute(node)]
         if {"json.dump", "json.dumps", "json.JSONEncoder"} & set(calls):
-            writers.add(str(path.relative_to(root)))
-        if path.parent != root / "render" / "json" and str(path.relative_to(root)) not in FORMS_OF_OTHERS:
-            assert "json_text" not in path.read_text("utf-8"), f"{path}: answers have rows in model/json_documents"
+            writers.add(name)
+        if not name.startswith("render/json/") and name not in FORMS_OF_OTHERS:
+            assert "json_text" not in source.text, f"{name}: answers have rows in model/json_documents"
     assert writers <= set(PROTOCOLS), "answers are written by render/json/json_text.py"
     assert set(PROTOCOLS) <= writers | {"cli/pdb/inject.py"}, "a row without a writer"
 

@@ -5,11 +5,9 @@ Code that looks for words in a text is in this table, with whose text it is.
 
 import ast
 import re
-from pathlib import Path
 
-import gdbext
+from tests.unit.product_sources import sources
 
-ROOT = Path(gdbext.__file__).parent
 TEXTS = ("parsers", "knowledge")  # rooms whose subject is the text of others
 METHODS = {"count", "endswith", "find", "index", "partition", "removeprefix", "removesuffix", "replace", "rpartition"}
 METHODS |= {"split", "startswith"}
@@ -68,11 +66,8 @@ def looked_for(tree):
 
 
 def test_who_looks_for_words_says_whose_they_are():
-    paths = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
     found = {
-        name: list(looked_for(ast.parse(path.read_text("utf-8"))))
-        for name, path in paths.items()
-        if name.partition("/")[0] not in TEXTS
+        name: list(looked_for(source.tree)) for name, source in sources().items() if name.partition("/")[0] not in TEXTS
     }
     known = [name for names in LOOKS.values() for name in names.split()]
     unknown = {name: words for name, words in found.items() if words and name not in known}
