@@ -167,10 +167,12 @@ def kind_said(messages: Iterable[str]) -> Optional[str]:
 
 
 def kind_of_log(lines: Sequence[str]) -> Optional[str]:
-    """Where a process stands of which only log lines were read: by the lines, then by the row that knows one."""
+    """Where a process stands of which only log lines were read: by the lines, then by the row that knows one; who
+    raised an exception has left the wait that nobody knows."""
     said = kind_said(lines)
     known = (rule.wait for pattern, rule in _LOG_RULES if any(pattern.search(line) for line in lines))
-    return said or next(filter(None, known), None)
+    kind = said or next(filter(None, known), None)
+    return "exited-or-crashed" if kind in (None, "unknown") and any(map(_RAISED.match, lines)) else kind
 
 
 def _captures(frames: Sequence[Frame]) -> Mapping[str, Captured]:

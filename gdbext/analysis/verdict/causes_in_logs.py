@@ -43,10 +43,10 @@ class Line(NamedTuple):
 
 
 def lines(view: JobView) -> List[Line]:
-    """Every log line that a row knows, the most telling first."""
+    """Every log line that a row knows, the most telling first; of one row an error before what was said in passing."""
     found = [(_known(text), text, process) for process, text in _all_lines(view)]
     known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
-    return sorted(known, key=lambda line: LOG_RULES.index(line.rule))
+    return sorted(known, key=lambda line: (LOG_RULES.index(line.rule), " INFO " in line.text))
 
 
 def _all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
@@ -87,8 +87,10 @@ def last_words(view: JobView, party: Party) -> str:
 
 
 def party_of_log_line(view: JobView) -> Optional[Party]:
-    """Whose line says most, where no stack was read."""
+    """Whose line says most, where no stack was read: where the lines name nobody, that is the only process."""
     telling = next((line.process for line in lines(view) if line.process is not None), None)
+    if telling is None and len(view.snapshot.processes) == 1:
+        telling = view.snapshot.processes[0]
     return _party(view, telling) if telling is not None else None
 
 

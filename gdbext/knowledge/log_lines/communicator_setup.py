@@ -153,6 +153,13 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     _network(
+        "net-plugin",
+        r"NET/(?!IBP?\b|Socket\b)[A-Za-z]{2,20}\b.{0,200}?(?:completed with error|\bRC: ?-?[1-9])",
+        "the network plugin of the collective library reported an error",
+        "aws-ofi-nccl nccl_ofi_net.c, nccl_ofi_rdma.c",
+        "medium",
+    ),
+    _network(
         "network-device",
         r"NET/IB ?: ?Unable to open device",
         "a network device could not be opened",

@@ -19,6 +19,7 @@ RULES: Tuple[LogRule, ...] = (
         r"NVRM: Xid \((?:PCI:)?[0-9A-Fa-f:.]{4,20}\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
         "the NVIDIA kernel driver reported a GPU fault (an Xid)",
         _XID,
+        wait="unknown",  # of where the process stands the driver says nothing
     ),
     _fault(
         "gsp-silent",

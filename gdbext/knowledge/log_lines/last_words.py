@@ -45,10 +45,10 @@ RULES = (
         "LLVM compiler-rt; valgrind; Windows ntstatus.h; vllm-project/vllm#44780",
     ),
     MessageRule(
-        r"(panicked at|forked subprocess|^Process \w*Process-|terminated abnormally with signal"
+        r"(panicked at|forked subprocess|^Exception in device=\w|^Process \w*Process-|terminated abnormally with signal"
         r"|failed \(exitcode: |: line \d+: .*(Killed|Aborted|Segmentation fault|Terminated))",
         "exited-or-crashed",
-        "Rust's panic hook; torch; bash",
+        "Rust's panic hook; torch; torch_xla xla_multiprocessing.py; bash",
     ),
     MessageRule(
         r"goroutine in state (chan (receive|send)|select|sleep|sync\.(Cond|WaitGroup)\.Wait|finalizer wait"

@@ -38,7 +38,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "notify-timeout",
         r"wait execution of the Notify register times out|fftsplus (?:task )?timeout|stuck notify (?:wait|num)"
-        r"|(?:StreamSynchronize|DeviceSynchronize)(?:WithTimeout)? execute failed|synchronize (?:stream|device) failed"
+        r"|(?:StreamSynchronize|DeviceSynchronize)(?:WithTimeout)? execute failed"
+        r"|synchronize (?:stream|device)(?: with timeout)? failed"
         r"|error code is 507048|ACL stream synchronize failed",
         "a collective on the NPU timed out",
         "CANN error code EI0002, 507048",
@@ -116,14 +117,15 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "participant-waits",
-        r"This thread has been waiting for \d{1,9} ?ms for",
+        r"This thread has been waiting for (?:\d{1,9} ?ms for|.{1,600} for \d{1,9} seconds and may be stuck)",
         "XLA waits in a collective for other participants",
         "xla/service/collective_ops_utils.h",
         wait="nccl-group-launch",
     ),
     LogRule(
         "queue-eviction",
-        r"amdgpu.{0,60}(?:Failed to evict (?:process )?queue|Failed to quiesce|sq_intr: error|MES failed to respond"
+        r"amdgpu.{0,60}(?:Failed to (?:evict (?:process )?queue|suspend process)|Failed to quiesce|sq_intr: error"
+        r"|MES failed to respond"
         r"|qcm fence wait loop timeout|cp might be in an unrecoverable state)",
         "the driver could not stop a queue of the GPU",
         "Linux kfd_device_queue_manager.c, amdgpu mes_v*.c",

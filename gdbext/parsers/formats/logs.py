@@ -11,12 +11,14 @@ from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import Event, LogMessage, ProcessHead, Several
+from gdbext.parsers.assemble.threads import LONGEST_PROBLEM
 from gdbext.parsers.formats.format_row import Row, process_head, row
 
 _LONGEST = 2000
 _MOST_LISTED = 12
 _LONGEST_LISTED = 250
 _READY = regex(READY)
+_LONGEST_HEAD = 120
 _WIDE = regex(r"[ \u2580-\u259f]{12,}")
 """A bar of progress, which would push what follows it out of what is kept of a line."""
 _NO_LINE_OF_A_LOG = regex(r"\|[^|].*\|$|[a-z-]{4,40} \((?:low|medium|high) confidence\): ")
@@ -69,7 +71,26 @@ def log_evidence(text: str) -> Optional[LogMessage]:
     if not _evidence().finds(short) or _NO_LINE_OF_A_LOG.match(short):
         return None
     pid, rank = writer_of(short)
+    short = _shortened(short)
     return LogMessage(short, pid, rank, "next" if _is_head(short) else "", short.startswith(FATAL_ERROR))
+
+
+def _shortened(text: str) -> str:
+    """A line that is longer than what is kept of one, without the middle before the words of a row that names a cause
+    and stands behind it."""
+    if len(text) <= LONGEST_PROBLEM:
+        return text
+    for pattern in _causes():
+        found = pattern.search(text)
+        if found and found.end() > LONGEST_PROBLEM and not pattern.search(text[:LONGEST_PROBLEM]):
+            start = max(found.start(), _LONGEST_HEAD)
+            return text if start == _LONGEST_HEAD else f"{text[:_LONGEST_HEAD]} … {text[start:]}"
+    return text
+
+
+@functools.lru_cache(maxsize=None)
+def _causes() -> Tuple[Pattern[str], ...]:
+    return tuple(regex(rule.pattern) for rule in LOG_RULES if rule.cause)
 
 
 def writer_of(text: str) -> Writer:
