@@ -72,7 +72,10 @@ def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arg
         pc = int(name[:18], 16)
     bare = bare_name(name)
     function = None if _NAMELESS.match(bare) else qualified_name(bare) or bare
-    return Frame(function, module, pc, place.file, place.line, captures=captured_arguments(function, arguments))
+    captures = captured_arguments(function, arguments)
+    if place.file is not None and place.file.endswith(".py"):  # as torch's watchdog and flight recorder number frames
+        return Frame(function, module, pc, place.file, place.line, "python", captures=captures)
+    return Frame(function, module, pc, place.file, place.line, captures=captures)
 
 
 def looks_like_frame(body: str) -> bool:

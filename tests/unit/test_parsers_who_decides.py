@@ -4,6 +4,7 @@
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.knowledge.log_lines.last_words import CURRENT
 from gdbext.parsers import parse_files
 
 
@@ -71,3 +72,89 @@ def test_a_long_line_keeps_what_names_the_cause():
     assert found.verdict.cause == "missing-rank" and "not all of them" in found.verdict.summary
     assert found.processes[0].wait.kind == "nccl-group-launch"
     assert answer(line + "\n").verdict.cause == "unknown"
+
+
+THREAD = "Thread 0x00007f01 (most recent call first):\n"
+WORKER = '  File "/x/sglang/srt/managers/tp_worker_overlap_thread.py", line 131 in forward_thread_func\n'
+ENDS = '  File "/usr/lib/python3.10/threading.py", line 953 in run\n  File "/usr/lib/python3.10/threading.py", line 973 in _bootstrap\n\n'
+WAITS = '  File "/usr/lib/python3.10/threading.py", line 324 in wait\n  File "/x/tqdm/_monitor.py", line 60 in run\n'
+
+
+def test_the_current_thread_of_a_dump_without_its_head_was_at_work():
+    rest = THREAD.replace("1 ", "2 ") + WAITS + ENDS
+    found = answer("Current t" + THREAD[1:] + WORKER + ENDS + rest)
+    assert (found.verdict.decisive_thread, found.processes[0].wait.kind) == ("0x00007f01", "python-code")
+    assert found.snapshot.processes[0].threads[0].problems == (CURRENT,)
+    listed = answer(THREAD + WORKER + ENDS + rest)
+    assert listed.processes[0].threads[0].helper == "engine background"
+
+
+def test_a_thread_that_asked_for_the_dump_itself_stays_a_helper():
+    watch = WORKER.replace("forward_thread_func", "watchdog_thread").replace("tp_worker_overlap_thread", "scheduler")
+    found = answer(
+        "Current t"
+        + THREAD[1:]
+        + watch
+        + ENDS
+        + THREAD.replace("1 ", "2 ")
+        + WORKER.replace("forward_thread_func", "run_batch")
+    )
+    assert found.verdict.decisive_thread == "0x00007f02"
+
+
+def test_a_dump_with_its_head_says_itself_who_died():
+    found = answer("Fatal Python error: Segmentation fault\n\nCurrent t" + THREAD[1:] + WORKER + ENDS)
+    assert found.processes[0].wait.kind == "exited-or-crashed"
+    assert CURRENT not in found.snapshot.processes[0].threads[0].problems
+
+
+def test_numbered_frames_of_python_files_are_pythons():
+    stack = "#0 broadcast from /x/torch/distributed/distributed_c10d.py:2968\n#1 wrapper from /x/torch/distributed/c10d_logger.py:83\n"
+    found = answer("[rank3]:[E508 ProcessGroupNCCL.cpp:733] Stack trace of the failed collective:\n" + stack)
+    (thread,) = found.snapshot.processes[0].threads
+    assert {frame.language for frame in thread.frames} == {"python"}
+    assert found.processes[0].wait.kind == "nccl-group-launch"
+    native = answer("#0  0x1 in broadcast (x=1) at src/python/broadcast.pyx:29\n#1  0x2 in main () at main.cc:8\n")
+    assert {frame.language for frame in native.snapshot.processes[0].threads[0].frames} == {"native"}
+
+
+LAUNCHER = 'Traceback (most recent call last):\n  File "/x/torch/distributed/launch.py", line 215, in main\n    process.wait()\n  File "/usr/lib/python3.6/subprocess.py", line 1477, in wait\n    (pid, sts) = self._try_wait(0)\n'
+
+
+def test_a_launcher_is_read_where_nothing_else_is_in_the_text():
+    (process,) = answer(LAUNCHER).snapshot.processes
+    assert [frame.function for frame in process.threads[0].calls] == ["wait", "main"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        'Traceback (most recent call last):\n  File "/x/train.py", line 3, in step\n    loss.backward()\nValueError: no\n\n',
+        "ERROR:torch.distributed.elastic:failed (exitcode: -9) local_rank: 1 (pid: 5621) of x\n",
+    ],
+)
+def test_a_launcher_beside_its_ranks_is_none_of_them(other):
+    functions = [
+        frame.function
+        for process in answer(other + LAUNCHER).snapshot.processes
+        for one in process.threads
+        for frame in one.calls
+    ]
+    assert "wait" not in functions
+
+
+def test_rays_prefix_without_a_name_and_a_narrow_frame():
+    log = "(pid=40210) *** SIGSEGV received at time=1738741837 on cpu 21 ***\n(pid=40210) PC: @     0xfffb00e14a74  (unknown)  std::_Hashtable<>::find()\n"
+    frames = "(pid=40210)     @     0xfffb00f1169c         32  device::count()\n(pid=40210)     @     0xffffafe8b6e4        224  (unknown)\n"
+    (process,) = answer(log + frames).snapshot.processes
+    assert process.pid == 40210
+    assert [frame.function for frame in process.threads[0].frames] == ["device::count", None]
+
+
+def test_the_call_that_memory_hooks_pass_on_is_no_lock():
+    passed = answer("#0  syscall ()\n#1  ucm_event_call_orig (event_type=UCM_EVENT_MREMAP)\n#2  main ()\n")
+    assert passed.processes[0].wait.kind == "native-compute"
+    waits = answer(
+        "#0  __lll_lock_wait ()\n#1  pthread_mutex_lock ()\n#2  ucm_event_enter ()\n#3  ucm_munmap ()\n#4  main ()\n"
+    )
+    assert waits.processes[0].wait.kind == "mutex"

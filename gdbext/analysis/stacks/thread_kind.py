@@ -18,7 +18,7 @@ from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
 from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
-from gdbext.knowledge.log_lines.last_words import HANDLERS, LAST_WORDS
+from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, HANDLERS, LAST_WORDS
 from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -36,6 +36,7 @@ _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _ASLEEP = regex(ASLEEP)
+_DUMPS = regex(DUMPS)
 _END = regex(f"{ENDS}|{STOPS}")
 _OF_THE_GIL = regex(TAKES_THE_GIL)
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
@@ -88,6 +89,8 @@ def judge_thread(
         helper = _named_helper(thread.name)
     if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
         kind, running = "condvar-idle", running and rule is None and kind != "unknown"
+    if helper and CURRENT in thread.problems and not _DUMPS.match(thread.calls[0].function or ""):
+        kind, helper, rule = "python-code", None, None  # whoever takes a signal of its own was at work
     said = kind_said((*thread.problems, *messages))
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what

@@ -91,6 +91,12 @@ OF_ITSELF = (
 FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
 """How CPython begins, as it dies, before it prints the stacks of its threads."""
 
+CURRENT = "faulthandler's current thread: it asked for this dump, or a signal stopped it"
+"""Said of a thread whose dump has lost its head, in which the signal stands."""
+
+DUMPS = r"(?i).*(?:dump|stack|trace|watch|monitor|debug|signal|handler|time_?out)"
+"""Functions of a program that ask for a dump themselves: what the other threads do is what they want to know."""
+
 HANDLERS = {
     "traceback": "the traceback of an exception, which is not in the text",
     "ucx": "UCX prints a stack as the process dies",

@@ -72,11 +72,19 @@ class Process:
             self.said.append(text[:LONGEST_PROBLEM])
 
     def drop_what_says_nothing(self) -> None:
-        """Forget single lines that only looked like frames, the traceback of a launcher, and beside stacks one of which
-        only the heading is there."""
+        """Forget single lines that only looked like frames, and beside stacks one that is only a heading."""
         self.threads = [thread for thread in self.threads if not _says_nothing(thread)]
         if any(thread.frames for thread in self.threads):
             self.threads = [thread for thread in self.threads if not _is_heading(thread)]
+
+    def drop_launcher(self) -> None:
+        """Forget the traceback of a launcher, where the text tells of somebody else: it tells of a rank that died."""
+        self.threads = [thread for thread in self.threads if not _is_of_launcher(thread)]
+
+    @property
+    def is_launcher(self) -> bool:
+        """Whether nothing is here but the traceback of a launcher."""
+        return not self.said and all(map(_is_of_launcher, self.threads))
 
     def finished(self, index: int) -> RankSnapshot:
         if not self.threads and self.standing is not None:
@@ -151,11 +159,13 @@ class _TextReading(ProcessReading):
 
 
 def _says_nothing(thread: Thread) -> bool:
-    """A single line that only looked like a frame, or the launcher's own traceback: it tells of a rank that died."""
-    if thread.kind == "traceback" and any(_LAUNCHER.search(frame.file or "") for frame in thread.frames):
-        return True
+    """A single line that only looked like a frame."""
     loose = thread.kind in LOOSE_KINDS and thread.head.id is None
     return loose and len(thread.frames) == 1 and not is_telling(thread.frames[0])
+
+
+def _is_of_launcher(thread: Thread) -> bool:
+    return thread.kind == "traceback" and any(_LAUNCHER.search(frame.file or "") for frame in thread.frames)
 
 
 def _is_heading(thread: Thread) -> bool:

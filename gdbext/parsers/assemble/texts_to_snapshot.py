@@ -111,6 +111,9 @@ def _parse(name: str, data: bytes, tally: Tally, writer: Stream, streamed: Mappi
     _keep_with_process(written)
     for process in written:
         process.drop_what_says_nothing()
+    if any(one.messages for one in streams) or not all(process.is_launcher for process in written):
+        for process in written:
+            process.drop_launcher()
     processes = [process for process in (*pyspy_dump.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in (*one.messages, *_left_over(one))]
     _number_by_launcher(processes, [message.text for _, message in loose])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.knowledge.log_lines.last_words import HANDLERS
+from gdbext.knowledge.log_lines.last_words import CURRENT, HANDLERS
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.parsers.assemble.line_events import FrameLine, ThreadHead
@@ -101,6 +101,8 @@ class Thread:
         head = self.head
         if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
             self.complain(INTERRUPT if self.interrupted and self.kind == "traceback" else HANDLERS.get(self.kind, ""))
+        if self.kind == "faulthandler" and head.current and frames and not self.problems:
+            self.complain(CURRENT)
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
         return ThreadStack(

@@ -102,6 +102,13 @@ RULES = (
         leaf=True,
     ),
     FrameRule(
+        "hooks-call",
+        "native-compute",
+        r"ucm_(?:event_call_orig|orig_\w+)$",
+        "UCX ucm/event/event.c: the call to the kernel that the program asked for; the hooks take no lock for it",
+        rank=LOCK + 1,
+    ),
+    FrameRule(
         "hooks-munmap",
         "mutex",
         r"(_?intercept_(munmap|mmap|brk)|opal_mem_hooks_\w+|ucm_\w+)",
