@@ -158,3 +158,90 @@ def test_the_call_that_memory_hooks_pass_on_is_no_lock():
         "#0  __lll_lock_wait ()\n#1  pthread_mutex_lock ()\n#2  ucm_event_enter ()\n#3  ucm_munmap ()\n#4  main ()\n"
     )
     assert waits.processes[0].wait.kind == "mutex"
+
+
+def spied(pid, title, *threads):
+    head = f"Process {pid}: {title}\nPython v3.12.3 (/usr/bin/python3.12)\n\n"
+    return (
+        head + "".join(f"{name}\n" + "".join(f"    {frame}\n" for frame in frames) for name, frames in threads) + "\n"
+    )
+
+
+ASKS = [
+    "poll (zmq/sugar/poll.py:106)",
+    "dequeue (vllm/distributed/device_communicators/shm_broadcast.py:794)",
+    "get_response (vllm/v1/executor/multiproc_executor.py:387)",
+]
+WAITS_FOR_GPU = ["synchronize (torch/cuda/streams.py:231)", "get_output (vllm/v1/worker/gpu_model_runner.py:250)"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_idle_process_does_not_decide_beside_one_that_waits(turned):
+    texts = [
+        spied(800, "VLLM::EngineCore", ('Thread 800 (idle): "MainThread"', ASKS)),
+        spied(902, "VLLM::Worker_TP0", ('Thread 902 (active): "MainThread"', WAITS_FOR_GPU)),
+    ]
+    found = answer("".join(reversed(texts) if turned else texts))
+    assert found.verdict.decisive_thread == "902"
+
+
+def test_where_all_are_idle_the_first_is_shown():
+    found = answer(spied(800, "VLLM::EngineCore", ('Thread 800 (idle): "MainThread"', ASKS)))
+    assert found.verdict.decisive_thread == "800"
+
+
+def rank(number, *frames):
+    return f'rank {number}:\nThread {100 + number} (active): "MainThread"\n' + "".join(
+        f"    {frame}\n" for frame in frames
+    )
+
+
+REDUCES = ("all_reduce (torch/distributed/distributed_c10d.py:2924)", "train (training.py:1000)")
+STOPS = ("synchronize (torch/cuda/__init__.py:803)", "stop (timers.py:115)")
+
+
+def test_the_one_rank_that_stands_elsewhere_decides_where_no_cause_is_known():
+    found = answer(rank(0, *REDUCES) + rank(1, *REDUCES) + rank(2, *STOPS))
+    assert (found.verdict.cause, found.verdict.decisive_thread) == ("unknown", "102")
+    even = answer(rank(0, *REDUCES) + rank(1, *REDUCES) + rank(2, *STOPS) + rank(3, *STOPS))
+    pair = answer(rank(0, *REDUCES) + rank(1, *STOPS))
+    assert even.verdict.decisive_thread == pair.verdict.decisive_thread == "100"
+
+
+POOL = "_worker (concurrent/futures/thread.py:77)"
+MAIN = ('Thread 16328 (idle): "MainThread"', ["join (threading.py:1089)", "<module> (run.py:83)"])
+SIDE = ('Thread 22708 (idle): "Thread-8 (run)"', ["main_loop (ui.py:711)", "run (ui.py:718)"])
+
+
+def test_a_thread_of_a_pool_with_a_task_is_no_helper():
+    works = (
+        'Thread 23512 (active): "ThreadPoolExecutor-0_0"',
+        ["scale (utils.py:73)", "run (concurrent/futures/thread.py:52)", POOL],
+    )
+    found = answer(spied(16328, "python", MAIN, SIDE, works))
+    assert (found.verdict.decisive_thread, found.processes[0].wait.kind) == ("23512", "python-code")
+    rests = ('Thread 23512 (idle): "ThreadPoolExecutor-0_0"', [POOL])
+    idle = answer(spied(16328, "python", MAIN, SIDE, rests))
+    assert idle.processes[0].threads[2].helper == "thread pool" and idle.verdict.decisive_thread == "22708"
+
+
+GETS = [
+    "get (ray/_private/worker.py:2630)",
+    "update_weights (trainer/ppo_trainer.py:300)",
+    "main_loop (ray/_private/worker.py:870)",
+]
+SENDS = [
+    "broadcast (torch/distributed/distributed_c10d.py:2100)",
+    "to_engines (trainer/ppo_actor.py:450)",
+    "main_loop (ray/_private/worker.py:870)",
+]
+
+
+def test_who_waits_for_the_actors_is_no_member_of_their_collective():
+    driver = spied(500, "ray::main_task", ('Thread 500 (idle): "MainThread"', GETS))
+    found = answer(driver + spied(501, "ray::Actor.send", ('Thread 501 (active): "MainThread"', SENDS)))
+    assert (found.verdict.cause, found.verdict.culprits) == ("unknown", ())
+    assert found.verdict.decisive_thread == "501", found.verdict.summary
+    ranks = 'rank 0:\nThread 500 (idle): "MainThread"\n    {0}\nrank 1:\nThread 501 (active): "MainThread"\n    {1}\n'
+    numbered = answer(ranks.format("\n    ".join(GETS), "\n    ".join(SENDS)))
+    assert (numbered.verdict.cause, numbered.verdict.culprits) == ("missing-rank", (0,))

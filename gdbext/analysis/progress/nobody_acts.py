@@ -24,7 +24,7 @@ from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
-from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, FUTEX, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
@@ -33,8 +33,6 @@ from gdbext.model.codes import Code
 from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
-_OF_OTHERS = ("ray-get",)
-"""Frame rules of waits for what processes give that no look reads."""
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _MEETS = regex(r"Barrier\.wait$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
@@ -95,7 +93,7 @@ def nobody_asks(view: JobView) -> bool:
     if not is_independent_job(view):
         return False
     threads = _threads(view)
-    return not _asking(threads) and not any(one.judged.rule in _OF_OTHERS for one in threads)
+    return not _asking(threads) and not any(one.judged.rule in RESULTS_OF_OTHERS for one in threads)
 
 
 def _threads(view: JobView) -> List[Party]:

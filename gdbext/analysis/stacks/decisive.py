@@ -37,6 +37,8 @@ _KINDS = {
     "native-compute": (50, 40),
     "gil": (55, 24),
 }
+_AT_WORK = ("python-code", "native-compute")
+"""Of two side threads in such code one that runs says more."""
 _NAPS = 16
 """A side thread that sleeps for as long as it chose, and looks again and again: an idle main one says more."""
 _HELPER = (1, 0)
@@ -99,7 +101,7 @@ def _weight(judged: ThreadJudgement, main: bool, others: Mapping[str, int]) -> i
     if main and judged.rule is not None and judged.rule in others:
         return others[judged.rule]
     pair = _KINDS.get(judged.kind) or _KIND_WEIGHTS[group_of(judged)]
-    return pair[0] if main else pair[1]
+    return pair[0] if main else pair[1] + int(judged.running and judged.kind in _AT_WORK)
 
 
 def is_main(process: RankSnapshot, thread: ThreadStack) -> bool:

@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.resting_threads import AT_REST, is_resting
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
-from gdbext.knowledge.frames.helper_threads import CALLERS
+from gdbext.knowledge.frames.helper_threads import CALLERS, TASK_POOLS
 from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
@@ -36,7 +36,7 @@ _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?::|$)")  # whoever raises does not wait for work
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _ASLEEP = regex(ASLEEP)
-_DUMPS = regex(DUMPS)
+_DUMPS, _TASK_POOL = regex(DUMPS), regex(TASK_POOLS)
 _END = regex(f"{ENDS}|{STOPS}")
 _OF_THE_GIL = regex(TAKES_THE_GIL)
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
@@ -86,7 +86,9 @@ def judge_thread(
     kind, frame, running = _kind(thread, reading)
     helper = reading.helper
     if helper is None and (rule is None or rule.rank <= LEAF + 2):
-        helper = _named_helper(thread.name)
+        # Without a task the stack of a pool's thread ends in the pool's own code, which rows know.
+        has_task = rule is None and reading.python == 0 and _TASK_POOL.match(thread.name or "")
+        helper = None if has_task else _named_helper(thread.name)
     if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
         kind, running = "condvar-idle", running and rule is None and kind != "unknown"
     if helper and CURRENT in thread.problems and not _DUMPS.match(thread.calls[0].function or ""):

@@ -26,7 +26,7 @@ from gdbext.analysis.verdict.wording import in_places, single_process_text, star
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
-from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -294,12 +294,15 @@ def _indexes(parties: Tuple[Party, ...]) -> Tuple[int, ...]:
 
 def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
     """The culprit's thread; without a culprit the one that the evidence names first (who is busy, where nothing hangs);
-    then the first victim's; else the first thread that was judged at all."""
+    then that of the only victim that stands elsewhere than all others, or the first victim's that does not wait for
+    what others do; else the first that does not wait for work, or that was judged at all."""
     nobody = best.cause == "not-a-hang" or best.decided_by is not None
     shown = [item.process for item in best.evidence[:1]] if nobody else []
     first = tuple(party for party in view.parties if party.index in shown)
     dying = tuple(view.of("fatal")) if best.cause == "unknown" else ()
-    for parties in (best.culprits, first, dying, best.victims, view.parties):
+    busy = tuple(party for party in view.parties if party.group != "idle")
+    asked = tuple(party for party in best.victims if party.judged.rule not in RESULTS_OF_OTHERS)
+    for parties in (best.culprits, first, dying, _odd_one(best), asked, best.victims, busy, view.parties):
         named = [party for party in parties if party.id]
         for party in named:
             if view.processes[party.index].wait.thread == party.id:
@@ -307,6 +310,16 @@ def _decisive_party(view: JobView, best: Candidate) -> Optional[Party]:
         if named:
             return named[0]
     return _any_thread(view)
+
+
+def _odd_one(best: Candidate) -> Tuple[Party, ...]:
+    """Where no cause is known: the one victim that does not stand where all others stand."""
+    places: Dict[Tuple[str, str], Tuple[Party, ...]] = {}
+    for party in best.victims if best.cause == "unknown" else ():
+        places[party.kind, where(party)] = (*places.get((party.kind, where(party)), ()), party)
+    if len(places) != 2 or len(best.victims) == 2:
+        return ()
+    return next((parties for parties in places.values() if len(parties) == 1), ())
 
 
 def _any_thread(view: JobView) -> Optional[Party]:

@@ -281,6 +281,9 @@ NAMES = (
     ),
 )
 
+TASK_POOLS = r"(?:AnyIO worker|asyncio_\d|ThreadPoolExecutor)"
+"""Names of pools whose threads run tasks of the program: only without one are they helpers."""
+
 ENTRIES = (
     r"(start_thread|clone3?|__clone3?|__GI___clone3?|pthread_create\w*|_?thread_start|_pthread_(start|body)|std::execute_native_thread_routine"
     r"|execute_native_thread_routine|std::\(anonymous namespace\)::execute_native_thread_routine"

@@ -261,5 +261,8 @@ RULES = (
 INNERMOST = _innermost_collectives()
 """After all others: they go by names alone."""
 
+RESULTS_OF_OTHERS = ("ray-get",)
+"""Rules of waits for what other processes do, which no look need have read."""
+
 REQUESTS = frozenset({"torch-rpc"})
 """Rules of waits for the answer to one request: it may be on its way while no process is seen to work on it."""
