@@ -28,8 +28,9 @@ _PREFIXES = tuple(
         r"pid=(?:(?P<pid>\d{1,9})|[.xXN*?]{1,9}|<\w{1,12}>)(?:, ip=[\w.:]{1,60})?\)[ ]?",  # Ray, vLLM
         r"\[pod/(?P<source>[^\]\s]{1,120})\][ ]?",  # kubectl logs --prefix
         r"(?P<source>[\w.-]{1,60})[ ]{1,40}\|(?:[ ]|$)",  # docker compose
-        r"[A-Za-z][a-z]{2}\.? [ \d]\d \d\d:\d\d:\d\d \S{1,80}"
-        r" (?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal
+        r"(?:[A-Za-z][a-z]{2}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+        r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:?\d\d)"
+        r" (?:\S{0,80} )?(?P<source>[\w.@-]{1,60})\[(?P<pid>\d{1,9})\]: ",  # journal, with a host's name or without
         r"[A-Za-z][a-z]{2}\.? [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})? [\w.-]{1,80} kernel: ?",  # journal, of the kernel
         r"\[[\w./-]{1,80}\.(?:py|cc|cpp|cu|go|rs):\d{1,6}(?::\w{1,60})?\] ",  # a logger's place: no host and its pid
         r"[\w.-]{1,100}\.(?:out|err|log):(?=\[[\w.-]{1,80}:\d{1,9}\] |mpirun noticed )",  # grep in the logs of a job

@@ -151,6 +151,24 @@ def test_rays_prefix_without_a_name_and_a_narrow_frame():
     assert [frame.function for frame in process.threads[0].frames] == ["device::count", None]
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "Nov 08 07:06:40 node1 ollama[2711]: ",
+        "Nov 08 07:06:40 ollama[2711]: ",
+        "Nov 08 07:06:40.123456 node1 ollama[2711]: ",
+        "2023-11-08T07:06:40+0100 node1 ollama[2711]: ",
+        "2023-11-08T07:06:40.123456+01:00 ollama[2711]: ",
+        "2023-11-08T07:06:40+0100 node1 ollama: ",
+    ],
+)
+def test_the_journal_prints_its_lines_with_a_hosts_name_or_without(prefix):
+    lines = ("goroutine 7 [chan receive, 5 minutes]:", "main.main()", "\t/x/cmd/main.go:12 +0x3c")
+    found = answer("".join(f"{prefix}{line}\n" for line in lines)).snapshot.processes
+    pids = [(one.pid, [frame.function for frame in one.threads[0].calls]) for one in found]
+    assert pids == ([(2711, ["main.main"])] if "[2711]: " in prefix else [])
+
+
 def test_the_call_that_memory_hooks_pass_on_is_no_lock():
     passed = answer("#0  syscall ()\n#1  ucm_event_call_orig (event_type=UCM_EVENT_MREMAP)\n#2  main ()\n")
     assert passed.processes[0].wait.kind == "native-compute"
