@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from functools import partial
 from typing import List, Match, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
+from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
+from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, BUILDS_EXTENSION, SHUTS_DOWN
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
+from gdbext.knowledge.causes.wait_causes import CauseRow
+from gdbext.knowledge.causes.wait_kinds import WAITS
 from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, LOCK_FILE, PLACE
 from gdbext.knowledge.frames import MESSAGES, RULES
+from gdbext.knowledge.frames.failures import LOCK_CHECKS
+from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
+from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
@@ -28,6 +36,7 @@ LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
 """Everything that can be explained."""
 
 _MOST_NAMES, _SHOWN, _QUOTE = 12, 6, '"'
+_NAMELESS = ("other", "unknown")
 _VENDORS = {
     "hip": "HIP",
     "acl": "Ascend ACL",
@@ -47,16 +56,31 @@ _VENDORS = {
     "nvshmem": "NVSHMEM",
 }
 """Beginnings of the ids of rows that stand for another vendor's call, and what people call that interface."""
-_READ = {"live": "running ranks", "core": "core files", "text": "pasted stacks", "log": "logs"}
+_READ = {"live": "read running ranks", "core": "opened core files", "text": "pasted stacks", "log": "have only logs"}
+_READ_ALONE = {
+    "live": "read one running process only",
+    "core": "opened one core file only",
+    "text": "pasted the stacks of one process only",
+    "log": "have the log of one process only",
+}
 _MUST_HOLD = {
     "threads_as_ranks": "one process holds several ranks",
     "absent": "a rank has no process",
     "named": "the suspect is known",
-    "alone": "one process alone was read",
     "itself": "a thread waits for a lock that it holds",
     "helpers": "helper threads alone were read",
 }
 _MUST_NOT_HOLD = {"named": "no suspect is known"}
+_SHUTDOWN = "the call is part of a shutdown"
+_STACK_SHOWS = {
+    LEADER_FIRST: "the others wait by design until rank 0 has worked alone",
+    LOCK_CHECKS: "a lock's own deadlock check ended the process",
+    INTERRUPTED: "a signal handler waits for the lock",
+    ABORTS_COMMUNICATOR: "the call aborts a communicator",
+    SHUTS_DOWN: "the lock is needed for the shutdown",
+    BUILDS_EXTENSION: "torch builds an extension",
+}
+"""What a function on the stack must be."""
 """Conditions of a remedy by its field. The others that are false are usual, and need no word."""
 _STATEMENT_NAMES = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
 """What a witness must have said."""
@@ -64,6 +88,7 @@ _RECOGNISED = {
     KERNEL: "the thread waits in the Linux kernel",
     "nccl-cpu-barrier": "the ranks of a process wait for each other",
     "extension-lock": "the thread waits for a lock file",
+    LOCKS_OF_ALLOCATORS[0]: "the lock is the allocator's own",
 }
 """What a thread must be in: the module of a remedy, or the first of its frame rules."""
 _PASTED = {"text:traceback": "the stack is a Python traceback", "text:gdb": "the stack is gdb's"}
@@ -128,35 +153,52 @@ def _wait(label: str) -> Explanation:
     if not signs:
         signs = [Sign("no rule matches any frame of the thread", "gdbext/knowledge/frames")]
     causes = SHOWN_BY.get(label, ())
+    roots = sorted(filter(partial(_begins_with, label), ROOTS), key=lambda row: label not in row.via)
     remedies = [rule for cause in causes for rule in REMEDIES if rule.cause == cause and not rule.kinds]
     remedies += sorted((rule for rule in REMEDIES if label in rule.kinds), key=lambda rule: rule.cause in SELDOM)
+    causes_of_rows = (*causes, *(row.cause for row in roots), *(rule.cause for rule in remedies))
     return Explanation(
         label=label,
         sort="wait",
         meaning=WAIT_KINDS[label],
         signs=tuple(signs),
         remedies=tuple(Remedy(_advice(rule, rule.cause), rule.reason) for rule in remedies),
-        related=_unique([*causes, *(rule.cause for rule in remedies if rule.cause != "unknown")]),
+        related=_unique([one for one in causes_of_rows if one not in _NAMELESS]),
         sources=_unique([sign.source for sign in signs]),
         calls=TYPICAL_CALLS.get(label, ()),
     )
 
 
+def _begins_with(label: str, row: CauseRow) -> bool:
+    """Whether what a thread in that wait waits for, or what the GPU runs then, may be what the row is about."""
+    wait = WAITS.get(label)
+    if wait is None or not set(row.via).isdisjoint(WAIT_KINDS):
+        return label in row.via
+    reached = {"collective"} if wait.target == "device" else {wait.target}
+    return reached.issuperset(row.resources or row.ends or ("",))
+
+
 def _advice(rule: RemedyRule, cause: str = "") -> str:
     """`If /dev/shm is not full: check ...`: what is to be done, behind the conditions. `cause`: told of a wait, which
     is a condition already."""
-    conditions = [f"the cause is {cause}"] if cause else _of_kinds(rule)
+    conditions = _looked_at(rule)
+    if cause:
+        conditions.append(f"{_SHUTDOWN} ({cause})" if cause in SELDOM else f"the cause is {cause}")
+    else:
+        conditions += _of_kinds(rule)
     conditions += _conditions(rule)
     action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE").replace(ERROR, "NAME")
     if not conditions:
         return action
     start = action if action[1:2].isupper() else action[:1].lower() + action[1:]
-    return f"If {' and '.join(conditions)}: {start}"
+    *most, last = conditions
+    when = f"{', '.join(most)} and {last}" if most else last
+    return f"If {when}: {start}"
 
 
 def _state(label: str) -> Explanation:
     row = next(one for one in END_STATES if one.state == label)
-    causes = _unique([root.cause for root in ROOTS if label in root.states])
+    causes = _unique([*row.causes, *(root.cause for root in ROOTS if label in root.states and root.cause != "other")])
     signs = tuple(Sign(text, row.source) for text in row.seen)
     return Explanation(
         label=label,
@@ -258,14 +300,26 @@ def _of_kinds(rule: RemedyRule) -> List[str]:
     return [f"the wait is {_either_of(rule.kinds)}"]
 
 
+def _looked_at(rule: RemedyRule) -> List[str]:
+    """`you pasted the stacks of one process only`."""
+    if rule.alone:
+        return [f"you {_either_of([_READ_ALONE[one] for one in rule.given or ('live', 'core', 'text', 'log')])}"]
+    if not rule.given or _reported_line(rule):
+        return []
+    return [f"you {_either_of([_READ[one] for one in rule.given])}"]
+
+
+def _reported_line(rule: RemedyRule) -> List[str]:
+    return [f'a log line reports "{_REPORTS[one]}"' for one in rule.rules[:1] if one in _REPORTS]
+
+
 def _conditions(rule: RemedyRule) -> List[str]:
     """What must hold besides the wait, in words."""
     conditions = [f"{rule.set_in} is set"] if rule.set_in else []
     conditions += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
     conditions += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
-    said = [f'a log line reports "{_REPORTS[one]}"' for one in rule.rules[:1] if one in _REPORTS]
-    conditions += said
-    conditions += [f"you diagnose {_either_of([_READ[one] for one in rule.given])}"] if rule.given and not said else []
+    conditions += _reported_line(rule)
+    conditions += [words for pattern, words in _STACK_SHOWS.items() if pattern == rule.through]
     conditions += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
     conditions += [_STATEMENT_NAMES[rule.said]] if rule.said in _STATEMENT_NAMES else []
     conditions += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]

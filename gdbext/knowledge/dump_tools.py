@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
+
 PLACE = "{dump}"
 """Stands for the command in the advice of knowledge/causes/remedies."""
 
@@ -17,17 +19,23 @@ ERROR, ERROR_NAMES = "{error}", r"\((?P<error>[A-Za-z]\w+), \d+\)"
 
 @dataclass(frozen=True)
 class DumpTool:
-    """`sources` and `functions` are regular expressions, matched from the start: one of the two must match."""
+    """`sources`, `functions` and `modules` are regular expressions, matched from the start: one of them must match."""
 
     command: str
     sources: str  # RankSnapshot.source
     functions: str = r"(?!)"  # of a frame
+    modules: str = r"(?!)"  # of every frame of a stack
+    note: str = ""  # when the command works
 
 
 DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool("jstack -l PID", r"text:java"),
     DumpTool("dotnet-stack report -p PID", r"text:clr"),
-    DumpTool("curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'", r"text:go$"),
+    DumpTool(
+        "curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'",
+        r"text:go$",
+        note="if the program serves net/http/pprof there; if not, kill -QUIT PID prints all goroutines and ends it",
+    ),
     DumpTool(
         "lldb -p PID --batch -o 'thread backtrace all'",
         r"text:(?:macos|sample|spindump)",
@@ -39,6 +47,12 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
         r"(?:ntdll!)?(?:Zw|Nt|Rtl)[A-Z]\w+|KERNELBASE|KernelBase",
     ),
     DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)"),
+    DumpTool(
+        "sudo sh -c 'cat /proc/PID/task/*/stack'",
+        r"(?!)",
+        modules=KERNEL,
+        note="no debugger can attach while its state is D",
+    ),
     DumpTool("gdb -p PID -batch -ex 'thread apply all bt'", ""),
 )
 """The first row that fits; the last one fits everything."""

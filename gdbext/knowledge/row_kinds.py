@@ -125,6 +125,7 @@ class RemedyRule:
     nccl: Tuple[str, str] = ("", "")  # first and last NCCL release it means something for
     python: Optional[bool] = None
     rules: Tuple[str, ...] = ()  # ids: a frame rule that decided about a culprit (or victim), or one of a log line
+    not_rules: Tuple[str, ...] = ()  # ids as in `rules`: useless where one of them decided
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were

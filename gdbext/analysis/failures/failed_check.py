@@ -9,10 +9,12 @@ from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.verdict.wording import place, start, verb, where, who
+from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
+_ASSERT = regex(KERNEL_ASSERT)
 _ENDS = regex(r".*(?:terminate called|Aborted|core dumped|[Ss]ignal\b|SIG[A-Z]{3,4}\b|\[TM\]\[FATAL\])|F\d{4,8} ")
 _MARKS = (
     *("CUDA ", "CUDA_", "cudaError", "Cuda failure", "CUBLAS_STATUS"),
@@ -50,7 +52,7 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="gpu-fault" if fault else "destructor-or-teardown" if _at_the_end(said.failure) else "other",
         confidence=confidence,
-        summary=_summary(said.failure, culprits, victims),
+        summary=_summary(said.failure, culprits, victims, _failed_assert(said.failure, view)),
         culprits=tuple(culprits),
         victims=tuple(victims),
         evidence=(_quoted(said, culprits), *evidence_of(culprits, victims)),
@@ -102,13 +104,28 @@ def _at_the_end(failure: Failure) -> bool:
 
 def _says_the_end(view: JobView) -> bool:
     """Whether a line says that a process ended."""
+    return any(map(_ENDS.match, _lines(view)))
+
+
+def _lines(view: JobView) -> List[str]:
     lines = list(view.snapshot.said)
     for process in view.snapshot.processes:
         lines += [*process.said, *(text for thread in process.threads for text in thread.problems)]
-    return any(_ENDS.match(line) for line in lines)
+    return lines
 
 
-def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Party]) -> str:
+def _failed_assert(failure: Failure, view: JobView) -> str:
+    """`i < n at IndexKernel.cu:92`: the condition in a kernel that the error is about, where a line names it."""
+    if failure.error is None or failure.error.number != DEVICE_ASSERT:
+        return ""
+    found = next(filter(None, map(_ASSERT.search, _lines(view))), None)
+    if found is None:
+        return ""
+    at = f", at {found['file'].rpartition('/')[2]}:{found['line']}" if found["file"] else ""
+    return f"{found['condition'][:_LONGEST]}{at}"
+
+
+def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Party], asserted: str) -> str:
     error = failure.error
     named = f" ({error.name}, {error.number})" if error else ""
     text = failure.text.strip().rstrip(".")
@@ -116,7 +133,9 @@ def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Part
     inside = _engine_place(culprits)
     subject = f"{start(who(culprits))} died of a failed check" if culprits else "A check failed"
     summary = f"{subject}{at}: {text[:_LONGEST]}{named}.{f' The check is in {inside}.' if inside else ''}"
-    if _is_fault(failure):
+    if asserted:
+        summary += f" An assert in a kernel failed: {asserted}."
+    elif _is_fault(failure):
         summary += " The failing GPU work was launched earlier; the check only reported it."
     elif _at_the_end(failure):
         summary += " CUDA was already shut down: the call came from a destructor or an exit handler."

@@ -22,7 +22,7 @@ from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
 from gdbext.model.codes import Code
@@ -127,9 +127,9 @@ def held_up(view: JobView) -> Optional[Candidate]:
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
         return None
     summary = (
-        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {where(away[0])} for "
-        f"something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of the "
-        f"program, for example in {where(others[0])}."
+        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {closed(where(away[0]))} "
+        f"for something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of "
+        f"the program, for example in {where(others[0])}."
     )
     return Candidate(
         cause="other",

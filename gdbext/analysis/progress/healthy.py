@@ -13,7 +13,7 @@ from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_o
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, is_majority
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.model.codes import Given
 from gdbext.model.stack import ThreadStack
@@ -38,7 +38,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     alone = len(view.parties) == 1
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     summary = (
-        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {where(idle[0])} is "
+        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
         f"where idle workers wait. "
         + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
     )

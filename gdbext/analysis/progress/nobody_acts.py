@@ -23,7 +23,7 @@ from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, FUTEX, SENDMSG, SENDTO, WRITE, WRITEV
@@ -73,8 +73,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     summary = (
-        f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {where(first)} for something that "
-        f"only the program itself can give, and no thread of its {len(view.processes)} processes works on it."
+        f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {closed(where(first))} for something "
+        f"that only the program itself can give, and no thread of its {len(view.processes)} processes works on it."
     )
     if first.index != blamed[0].index:
         summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."

@@ -11,7 +11,7 @@ from typing import List, Optional, Pattern, Sequence, Tuple
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.analysis.verdict.wording import closed, start, where, who
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
 from gdbext.model.codes import Given
@@ -65,7 +65,7 @@ def _starved(workers: Sequence[Party], loops: Sequence[Party]) -> Candidate:
     summary = (
         f"{start(who(workers))} are all threads of its executors, and each waits inside of a task for a result, in "
         f"{where(workers[0])}. No thread is left that could run another task; the event loop waits in "
-        f"{where(loops[0])} for clients alone. If a client's request may end these waits, the program is idle."
+        f"{closed(where(loops[0]))} for clients alone. If a client's request may end these waits, the program is idle."
     )
     return Candidate(
         cause="lock-order-deadlock",

@@ -12,7 +12,7 @@ from gdbext.analysis.progress.between_looks import ran_between, returned_between
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.wording import start, verb, what, where, who
+from gdbext.analysis.verdict.wording import closed, start, verb, what, where, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -43,9 +43,9 @@ def running(view: JobView) -> Optional[Candidate]:
     evidence = evidence_of(busy, waiting)
     if seconds >= view.spinning_after:
         summary = (
-            f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {where(busy[0])} for {seconds:.0f} s, and "
-            f"{place} without moving. That is most likely an endless loop; a long computation in code that gdbext does "
-            "not know looks the same."
+            f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {closed(where(busy[0]))} for "
+            f"{seconds:.0f} s, and {place} without moving. That is most likely an endless loop; a long computation in "
+            "code that gdbext does not know looks the same."
         )
         return Candidate(
             cause="missing-rank",

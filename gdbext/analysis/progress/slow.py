@@ -11,7 +11,7 @@ from gdbext.analysis.progress.running import longer_look
 from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
@@ -88,7 +88,7 @@ def builds_under_lock(view: JobView) -> Optional[Candidate]:
         return None
     summary = (
         f"It is not clear yet whether anything hangs: {who(tries)} {verb(tries, 'waits', 'wait')} in "
-        f"{where(tries[0])} for a lock that is a file, and {who(busy)} {verb(busy, 'works', 'work')}: "
+        f"{closed(where(tries[0]))} for a lock that is a file, and {who(busy)} {verb(busy, 'works', 'work')}: "
         f"{who(busy[:1])} {doing[0].what} ({doing[0].proof}). The lock may be theirs, or left behind."
     )
     return Candidate(

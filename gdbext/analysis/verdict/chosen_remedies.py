@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Set, Tuple
+from typing import List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
 from gdbext.knowledge.causes.remedies import REMEDIES
-from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE
+from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE, DumpTool
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.verdict import Remedy
@@ -42,17 +42,20 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
     if LOCK_FILE in action:
         found = next(filter(None, (re.search(LOCK_NAMES, line.text) for line in lines(view))), None)
         action = action.replace(LOCK_FILE, found["path"] if found else "FILE")
-    return action.replace(PLACE, _dump_of(view)) if PLACE in action else action
+    if PLACE in action:
+        tool = _dump_of(view)
+        action = action.replace(PLACE, tool.command) + (f" ({tool.note})" if tool.note else "")
+    return action
 
 
-def _dump_of(view: JobView) -> str:
-    """The command that prints all stacks where these came from."""
+def _dump_of(view: JobView) -> DumpTool:
+    """How to print all stacks where these came from."""
     sources = [process.source for process in view.snapshot.processes]
     return next(
-        tool.command
+        tool
         for tool in DUMP_TOOLS
         if any(re.match(tool.sources, one) for one in sources)
-        or any(_goes_through(one, tool.functions) for one in view.parties)
+        or any(_goes_through(one, tool.functions) or _stays_in(one, tool.modules) for one in view.parties)
         or not tool.sources
     )
 
@@ -91,9 +94,7 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if (rule.said and rule.said not in known_statements) or rule.not_said in known_statements:
         return False
     blamed = best.culprits or best.victims or view.parties
-    if rule.rules and not {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))} & {
-        *rule.rules
-    }:
+    if (rule.rules or rule.not_rules) and not _rules_fit(rule, view, blamed):
         return False
     if rule.module and not any(_waits_in(party, rule.module) for party in blamed):
         return False
@@ -104,6 +105,12 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     if rule.pasted_from and not any(re.match(rule.pasted_from, party.process.source) for party in blamed):
         return False
     return _release_fits(rule, view)
+
+
+def _rules_fit(rule: RemedyRule, view: JobView, blamed: Sequence[Party]) -> bool:
+    """Whether rows of frames or log lines decided that the advice is for, and none that it is useless for."""
+    decided = {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))}
+    return not decided.intersection(rule.not_rules) and (not rule.rules or not decided.isdisjoint(rule.rules))
 
 
 def _waits_for_itself(best: Candidate) -> bool:
@@ -117,6 +124,12 @@ def _waits_for_itself(best: Candidate) -> bool:
 def _waits_in(party: Party, module: str) -> bool:
     frame = party.frame(party.judged.frame)
     return frame is not None and re.match(module, frame.library or "") is not None
+
+
+def _stays_in(party: Party, module: str) -> bool:
+    """Whether every frame is of that code."""
+    calls = party.thread.calls if party.thread is not None else ()
+    return bool(calls) and all(re.match(module, frame.library or "") for frame in calls)
 
 
 def _goes_through(party: Party, function: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.verdict.wording import place, start, verb, where, who
+from gdbext.analysis.verdict.wording import closed, place, start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,
@@ -114,8 +114,8 @@ def _ended_too_early(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown",
         confidence="low",
-        summary=f"{start(who(ending))} ended in {where(ending[0])} while thread {others[0].id} still worked, in "
-        f"{where(others[0])}; the process then died. What that thread uses may have been destroyed already.",
+        summary=f"{start(who(ending))} ended in {closed(where(ending[0]))} while thread {others[0].id} still worked, "
+        f"in {where(others[0])}; the process then died. What that thread uses may have been destroyed already.",
         culprits=(others[0],),
         evidence=evidence_of((others[0], ending[0]), ()),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
+from string import Formatter
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.knowledge.causes.lone_waits import DOES, OPEN
+from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
     LAMBDA_OWNER,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 LONGEST_NAME = 80
 _MOST_PLACES = 2
 _NAMES = FrameBook(rules=())
+_OF_A_LIBRARY = ("mutex", "condvar-idle")
+"""Waits for something of the code that called the C library, whoever asked that code for it."""
 _LOCKED = {"gil": "the GIL", "mutex": "a lock"}
+_CALLED = ", called "
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
@@ -74,6 +78,21 @@ def start(text: str) -> str:
 def verb(parties: Sequence[Party], singular: str, plural: str) -> str:
     """`waits` for one, `wait` for several."""
     return singular if len(parties) == 1 else plural
+
+
+def closed(text: str) -> str:
+    """`poll, called from decode,`: a place for the middle of a sentence, where what follows needs the second comma."""
+    last = text.rpartition(". ")[2].rpartition("; ")[2]
+    return f"{text}," if _CALLED in last and not text.endswith((".", ",", ";", ":")) else text
+
+
+def filled_in(template: str, words: Mapping[str, str]) -> str:
+    """The template with its words, and with the second comma behind places in the middle of a sentence."""
+    text = ""
+    for literal, name, _, _ in reversed(list(Formatter().parse(template))):
+        word = words[name] if name is not None else ""
+        text = literal + (closed(word) if text.startswith(" ") and text[1:2] != "(" else word) + text
+    return text
 
 
 def place(frame: Optional[Frame]) -> str:
@@ -142,7 +161,10 @@ def where(party: Party) -> str:
     telling = _telling(party, inner)
     if telling is not None and telling is not inner and _NAMES.known_frame(telling).name is None:
         own = _NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
-        return f"{own}, called from {place(telling)}" if own else place(telling)
+        return _called(party, own, inner, telling) if own else place(telling)
+    nameless = _library_before(party, inner, telling) if party.kind in _OF_A_LIBRARY else None
+    if nameless is not None:
+        return _called(party, place(nameless), nameless, telling)
     if (
         telling is None
         or outer is None
@@ -154,7 +176,28 @@ def where(party: Party) -> str:
     name = telling.function or "an unnamed function"
     if telling.language == "python" or _NAMES.known_frame(telling).name is None:
         name = place(telling)
-    return f"{name}, called from {place(outer)}"
+    return _called(party, name, telling, outer)
+
+
+def _called(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
+    """`poll, called from decode`; `called indirectly from`, where a function with another name is between them."""
+    calls = party.thread.calls if party.thread is not None else ()
+    first, last = (next((at for at, frame in enumerate(calls) if frame is one), 0) for one in (inner, outer))
+    between = [frame for frame in calls[first + 1 : last] if _NAMES.known_frame(frame).name]
+    names = {one.function for one in (inner, outer) if one is not None}
+    indirectly = any(frame.function not in names and not _says_nothing(frame) for frame in between)
+    return f"{name}{_CALLED}{'indirectly ' if indirectly else ''}from {place(outer)}"
+
+
+def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Frame]) -> Optional[Frame]:
+    """The frame without a name of the library that waits, where the one that has a name only called the library."""
+    calls = party.thread.calls if party.thread is not None else ()
+    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
+    found = next((frame for frame in calls[first:] if not _says_nothing(frame)), None)
+    if found is None or found is telling or found.library is None:
+        return None
+    known = _NAMES.known_frame(found)
+    return found if known.name is None and not known.system else None
 
 
 def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
@@ -200,7 +243,8 @@ def in_places(parties: Sequence[Party]) -> str:
     for party in parties:
         places.setdefault(where(party), []).append(party)
     shown = list(places.items())[:_MOST_PLACES]
-    text = " and ".join(f"{who(some)} {is_in(some)} {place}" for place, some in shown)
+    *most, last = [f"{who(some)} {is_in(some)} {place}" for place, some in shown]
+    text = " and ".join([*map(closed, most), last])
     more = len(parties) - sum(len(some) for _, some in shown)
     return f"{text}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else text
 
@@ -218,7 +262,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     `last_words`: the line in which a process tells of its end."""
     name, given = _alone_name(party), party.process.given
     if party.group != "fatal":
-        does = DOES.get(party.kind, "is in {where}").format(where=where(party))
+        does = filled_in(DOES.get(party.kind, "is in {where}"), {"where": where(party)})
         if party.kind == "mutex" and party.thread is not None and all(map(_says_nothing, party.thread.calls)):
             does = "waits for a lock; who asked for it is not on its stack"
         if idle:
@@ -229,7 +273,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
             explanation = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            explanation = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            explanation = _left_open(party)
             explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
         else:
             explanation = (
@@ -244,6 +288,19 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         why = "The exception itself is not in the text."
     reason = f"Its log says: {last_words}" if last_words else why
     return f"{name} {state}. {reason}"
+
+
+def _left_open(party: Party) -> str:
+    """What its stack alone leaves open."""
+    at = party.frame(party.judged.frame)
+    calls = party.thread.calls if party.thread is not None else ()
+    first = next((number for number, frame in enumerate(calls) if frame is at), len(calls))
+    owner = next((frame for frame in calls[first:] if not _says_nothing(frame)), at)
+    for row in OPEN_THERE if owner is not None else ():
+        fits = regex(row.function).match(owner.function or "") and regex(row.module).match(owner.library or "")
+        if party.kind in row.kinds and fits:
+            return row.open
+    return OPEN.get(party.kind, "One look cannot show whether it makes progress.")
 
 
 def _holder(party: Party) -> str:

@@ -6,7 +6,19 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import is_in, label_list, operation, place, start, taken_in, verb, what, where, who
+from gdbext.analysis.verdict.wording import (
+    filled_in,
+    is_in,
+    label_list,
+    operation,
+    place,
+    start,
+    taken_in,
+    verb,
+    what,
+    where,
+    who,
+)
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES
@@ -37,7 +49,7 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""
     roles["state"] = _STATES.get(state, state)
-    return _ROWS[one.row].says.format_map(roles).replace("  ", " ").strip()
+    return filled_in(_ROWS[one.row].says, roles).replace("  ", " ").strip()
 
 
 def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:

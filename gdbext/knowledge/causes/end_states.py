@@ -15,6 +15,7 @@ class EndState:
     action: str
     reason: str
     source: str
+    causes: Tuple[str, ...] = ()  # that more than the rows of wait_causes.py end in it
 
 
 END_STATES: Tuple[EndState, ...] = (
@@ -58,13 +59,16 @@ END_STATES: Tuple[EndState, ...] = (
         "Wait, or measure: `gdbext diagnose --samples 3 --interval 10` shows whether it finishes",
         "slow is not stuck; wake-ups of pollers and heartbeats do not count as progress",
         "proc(5), io and stat",
+        causes=("not-a-hang",),
     ),
     EndState(
         "spinning",
         ("it ran at one place for --spinning-after seconds (20) while the others waited and did not move",),
-        "Look at the loop in its innermost source lines: `gdbext stacks PID` prints the whole stack",
+        "Print its stack twice, a minute apart (`gdbext stacks PID`), and look at the loop in the innermost source "
+        "lines: if the loop's variables do not change, it is endless",
         "an endless loop looks like a long computation; only a longer observation can tell them apart",
         "measured on the demo engine (docs/waits.md)",
+        causes=("missing-rank",),
     ),
     EndState(
         "faulted",
@@ -75,6 +79,7 @@ END_STATES: Tuple[EndState, ...] = (
         "Read the kernel's log (dmesg) for Xid lines; `gdbext error cudaErrorIllegalAddress` explains an error by name",
         "the call that reports the error is rarely the one that caused it; the kernel's log has the time and the kind",
         "NVIDIA Xid catalogue; CUDA runtime API, error codes",
+        causes=("gpu-fault", "driver-bug"),
     ),
     EndState(
         "external",

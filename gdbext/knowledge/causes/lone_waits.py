@@ -1,6 +1,11 @@
 """What one thread does, in words, and what its stack alone leaves open: by label of labels.WAIT_KINDS."""
 
-from typing import Mapping
+from dataclasses import dataclass
+from typing import Mapping, Tuple
+
+from gdbext.knowledge.causes.remedies.remedy_constants import APPLE, FOR_THE_GPU
+from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
 _FOR_THE_GPU = "waits for the GPU in {where}"
 
@@ -24,7 +29,9 @@ DOES: Mapping[str, str] = {
 }
 """Kinds without a row: `is in {where}`."""
 
-_OF_THE_GPU = "What keeps the GPU busy {unread}; often it is a collective that waits for another rank."
+_OF_THE_GPU = (
+    "What keeps the GPU busy {unread}; in a job with several ranks it is often a collective that waits for one of them."
+)
 _OF_THE_DRIVER = "Why it does not return {unread}: the GPU may be busy, or another thread may hold the driver's lock."
 _OF_PEERS = "Which peer it waits for {unread}."
 
@@ -49,7 +56,43 @@ OPEN: Mapping[str, str] = {
     "ipc-queue": "The process that should send it {unread}.",
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
-    "condvar-idle": "The thread that should wake it {unread}.",
+    "condvar-idle": "Whether it is only idle, or another thread should have woken it, {unread}.",
     "io": "What it waits for {unread}.",
 }
 """Kinds without a row: one look cannot show whether it makes progress."""
+
+
+@dataclass(frozen=True)
+class OpenThere:
+    """What stays open of a wait where the call that waits is of special code: the innermost frame that is no wait of
+    the C library must match both regular expressions, from the start."""
+
+    kinds: Tuple[str, ...]
+    open: str
+    function: str = ""
+    module: str = ""
+
+
+OPEN_THERE: Tuple[OpenThere, ...] = (
+    OpenThere(
+        FOR_THE_GPU,
+        "Whether the GPU still works on its commands, or they were never committed, {unread}.",
+        function=APPLE,
+    ),
+    OpenThere(
+        FOR_THE_GPU,
+        "What the GPU's driver waits for {unread}; the kernel's log may name it.",
+        module=KERNEL,
+    ),
+    OpenThere(
+        ("mutex",),
+        "The task that holds this lock of the kernel {unread}.",
+        module=KERNEL,
+    ),
+    OpenThere(
+        ("mutex",),
+        "The thread that holds the lock {unread}; usually it is in a CUDA call too.",
+        module=CUDA_DRIVER_MODULES,
+    ),
+)
+"""The first that fits comes before the row of the kind."""

@@ -8,6 +8,9 @@ from typing import Optional, Tuple
 from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
+EXCHANGES_ID = r"(?!\w*(?:Unique\w*|Master|Root)_?I[Dd]s?)"
+"""Stands before a collective's name: a function that passes a communicator's id through a store is none."""
+
 COLLECTIVE_NAMES = (
     (r"\w*[Aa]ll_?[Rr]educe\w*", "all_reduce"),
     (r"\w*[Aa]ll_?[Gg]ather\w*", "all_gather"),
@@ -23,7 +26,7 @@ def collectives(id: str, home: str, source: str, captures: Tuple[str, ...] = ())
         FrameRule(
             f"{id}-{collective}",
             "nccl-group-launch",
-            home + f"({names})",
+            home + f"{EXCHANGES_ID}({names})",
             source,
             rank=LOCK,
             collective=collective,

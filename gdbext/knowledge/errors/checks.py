@@ -45,6 +45,12 @@ PRINTED: Tuple[MessageRow, ...] = (
 )
 """Messages of checks that print and end the process: they are in logs, never in an exception."""
 
+DEVICE_ASSERT, KERNEL_ASSERT = (
+    710,
+    (r"(?:(?P<file>[^\s:]{1,300}):(?P<line>\d{1,7}): .{0,400})?\bAssertion [`'](?P<condition>.{1,300})['`] failed"),
+)
+"""The error of an assert in a kernel, as CUDA and HIP number it, and the line that the device prints of it."""
+
 MARKS: Tuple[bytes, ...] = (
     b"CUDA err",
     b"CUDA run",

@@ -36,10 +36,15 @@ RULES: Tuple[LogRule, ...] = (
         _XID + "; Linux amdgpu_ras.c",
     ),
     _fault(
+        "kernel-assert",
+        r"device-side assert(?:ion)? triggered|\b(?:cuda|hip)ErrorAssert\b|\bCUDA_ERROR_ASSERT\b|\bCUDA_EXCEPTION_12\b",
+        "an assert in a kernel failed; the call that reports it is not the cause",
+        "CUDA runtime API, error code 710",
+    ),
+    _fault(
         "illegal-access",
         r"illegal memory access was encountered|misaligned address|unspecified launch failure"
-        r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)|device-side assert"
-        r"(?:ion)? triggered"
+        r"|Memory access fault by GPU|Invalid __(?:global|shared|local)__ (?:read|write|atomic)"
         r"|\bCUDA_EXCEPTION_\d{1,2}\b|^CUDA Exception: "
         r"|_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)"
         r"|Error(?:IllegalAddress|IllegalInstruction|MisalignedAddress|LaunchFailure|HardwareStackError)\b",

@@ -12,6 +12,7 @@ from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.frames.helper_threads import ENTRIES
 from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.frames.system.linux_kernel import KERNEL_ENTRIES
 from gdbext.knowledge.vendor_calls import RULES as API_RULES
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none, is_whole
@@ -30,7 +31,8 @@ _TELLING = regex(r"::|_|\(|[a-z][A-Z]|@")
 _ARROWS = regex(r"\s*(?:<-+|<=+|-+>|=+>|←|→|⟵|⟶|⇐|⇒)\s*")
 _INWARDS = ("<", "←", "⟵", "⇐")
 _LABEL = regex(r"\s{0,8}[\w ]{1,40}:\s{1,8}(?=\S)")
-_ENTRY = regex(ENTRIES + r"|(do_syscall_64|entry_SYSCALL\w*|(__)?x64_sys\w*|ret_from_fork\w*|__libc_start\w*|main)\b")
+_KERNEL_ENTRY = regex(KERNEL_ENTRIES + r"\b")
+_ENTRY = regex(ENTRIES + r"|(__libc_start\w*|main)\b|" + KERNEL_ENTRIES + r"\b")
 _KNOWN = union_pattern([*(rule.function for rule in API_RULES), code_owners.PUBLIC])
 _WAITS = regex(code_owners.C_LIBRARY_FUNCTIONS)
 
@@ -87,7 +89,9 @@ def _chain(match: Match[str]) -> Optional[Event]:
         inwards = is_entry[1]
     elif ends[0] != ends[1]:
         inwards = ends[0]
-    frames = [named_frame(part) for part in parts]
+    outermost = parts[-1] if inwards else parts[0]
+    kernel = Place("[kernel]") if _KERNEL_ENTRY.match(outermost) else Place()
+    frames = [named_frame(part, kernel) for part in parts]
     return Chain(tuple(frames if inwards else reversed(frames)))
 
 

@@ -13,7 +13,11 @@ _MOST_SIGNS = {"wait": 10}
 _CALLS = "the stack of a thread has one of these calls, or the log one of these lines (* stands for any characters):"
 _TYPICAL = "the stack of a thread has a call like one of these:"
 _LINES = 6
-_RELATED = {"cause": "Waits of this cause", "state": "Causes in which a chain ends like this"}
+_RELATED = {
+    "cause": "Typical waits of this cause",
+    "wait": "Usual causes of this wait (gdbext explain CAUSE has their advice)",
+    "state": "Usual causes when a chain ends like this",
+}
 
 
 def explanation_lines(one: Explanation, style: Style) -> List[str]:
@@ -27,8 +31,7 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
             lines += _item("- ", reason, style)
     lines += _to_do(one, style)
     if one.related:
-        title = _RELATED.get(one.sort, "Causes with this wait")
-        lines += ["", style.paint(title, "strong"), *_text(", ".join(one.related), "  ", style)]
+        lines += ["", style.paint(_RELATED[one.sort], "strong"), *_text(", ".join(one.related), "  ", style)]
     if one.sort == "wait":  # the sources of its patterns are notes for who writes rows: --json has them
         return lines
     lines += ["", style.paint("Sources", "strong")]

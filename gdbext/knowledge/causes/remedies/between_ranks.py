@@ -2,6 +2,7 @@
 
 from typing import Tuple
 
+from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
 from gdbext.knowledge.row_kinds import RemedyRule
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -84,7 +85,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at what the missing rank waits for; give that a timeout, or let all ranks skip the step",
+        "Look at what the missing rank waits for, and put a timeout on it, or make all ranks skip this collective "
+        "together",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(
@@ -119,21 +121,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the logs of the other ranks around that time: the rank that failed or ended first explains the rest",
-        "who reports a lost or late peer is usually its victim",
-        "gloo transport/tcp/pair.cc; torch monitoredBarrier",
+        "Read the log and the stack of rank 0 first: if it still loads or prepares data, let it finish and raise the "
+        "process group's timeout",
+        "the others wait, by design, until rank 0 has prepared the data",
+        "NVIDIA/nccl#865",
+        through=LEADER_FIRST,
         named=False,
-        given=("log",),
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log and the stack of the rank that the others wait for, usually rank 0; if it still works there, "
-        "raise the process group's timeout",
-        "often the others wait by design until rank 0 has prepared the data",
-        "NVIDIA/nccl#865",
-        kinds=("store-wait", "nccl-group-launch", "gloo"),
-        python=True,
+        "Read the log of the rank that the answer names, else the logs of all other ranks, around that time: the rank "
+        "that failed or ended first explains the rest",
+        "who reports a lost or late peer is usually its victim",
+        "gloo transport/tcp/pair.cc; torch monitoredBarrier",
         named=False,
+        given=("text", "log"),
     ),
     RemedyRule(
         "collective-mismatch",

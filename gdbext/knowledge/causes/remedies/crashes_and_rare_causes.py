@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.remedy_constants import CORE_FILE, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CORE_FILE, SANITIZER
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (
@@ -152,7 +152,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "fuser -v {} +",
         "torch's lock while it builds an extension outlives a process that was killed",
         "torch/utils/file_baton.py, cpp_extension.py",
-        through=r"(?:_jit_compile|load_inline|.*file_baton)",
+        through=BUILDS_EXTENSION,
         rules=(*FILE_LOCKS, "waits-for-lock-file"),
         given=("text", "log"),
     ),

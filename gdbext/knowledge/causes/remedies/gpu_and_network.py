@@ -9,6 +9,15 @@ from gdbext.knowledge.row_kinds import RemedyRule
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gpu-fault",
+        "Check the values that the assert tests (usually indices: token ids, labels, positions); run once with "
+        "CUDA_LAUNCH_BLOCKING=1 for the Python line that launched the kernel",
+        "the log line with the word Assertion names the kernel's source line and the condition that failed",
+        "CUDA runtime API, error code 710; CUDA programming guide, assertion",
+        rules=("kernel-assert",),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
         "Run it under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- COMMAND",
         "the call that reports an illegal access is usually not the one that made it",
         SANITIZER,
@@ -38,6 +47,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
+        not_rules=("kernel-assert",),
         reported=(),
     ),
     RemedyRule(

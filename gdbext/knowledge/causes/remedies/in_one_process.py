@@ -2,13 +2,14 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, FOR_THE_GPU
+from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
+from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, ALLOCATES, FOR_THE_GPU, SHUTS_DOWN
+from gdbext.knowledge.frames.failures import LOCK_CHECKS
+from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
-_SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -43,10 +44,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Read the report that the lock printed to stderr just before this stack (absl: `Potential Mutex deadlock`): it "
+        "names the locks and where each was taken; take these in the same order everywhere",
+        "the lock found two orders and ended the program on purpose; nothing hung",
+        "abseil-cpp synchronization/mutex.cc",
+        through=LOCK_CHECKS,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Take locks in the same order everywhere, and none twice in one thread",
         "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
         "pthread_mutex_lock(3)",
         itself=False,
+        not_through=LOCK_CHECKS,
     ),
     RemedyRule(
         "lock-order-deadlock",
@@ -58,11 +68,31 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Release the lock before the call, callback or signal handler that takes it again; a signal handler must not "
-        "allocate memory either",
-        "a lock that is not recursive blocks its own owner; the allocator has such locks",
-        "pthread_mutex_lock(3); signal-safety(7)",
+        "Do not allocate memory, lock or log in a signal handler: set a flag or write() to a pipe, and act on it "
+        "outside",
+        "the signal interrupted code that holds the lock, and that code continues only when the handler returns",
+        "signal-safety(7)",
         itself=True,
+        through=INTERRUPTED,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Update the allocator, or run with another one: its own code takes the lock twice",
+        "an allocator that allocates, frees or unwinds a stack while it holds its lock waits for itself; the program "
+        "cannot release that lock",
+        "gperftools debugallocation.cc; malloc(3)",
+        itself=True,
+        rules=LOCKS_OF_ALLOCATORS,
+        not_through=INTERRUPTED,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Release the lock before the call or callback that takes it again, or make the lock recursive",
+        "a lock that is not recursive blocks its own owner",
+        "pthread_mutex_lock(3)",
+        itself=True,
+        not_rules=LOCKS_OF_ALLOCATORS,
+        not_through=INTERRUPTED,
     ),
     RemedyRule(
         "lock-order-deadlock",
@@ -79,7 +109,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a shutdown that needs a lock waits as long as another thread keeps it",
         "pthread_mutex_lock(3), atexit(3)",
         kinds=("mutex",),
-        through=_SHUTS_DOWN,
+        through=SHUTS_DOWN,
         given=("text",),
     ),
     RemedyRule(
@@ -104,7 +134,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "hangs, end the process",
         "an abort waits for kernels that wait for a peer; these end once the peer aborts too",
         "NCCL user guide, ncclCommAbort",
-        through=r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$",
+        through=ABORTS_COMMUNICATOR,
         kinds=_TEARS_DOWN,
     ),
     RemedyRule(

@@ -2,15 +2,13 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, CORE_FILE, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, CORE_FILE, FOR_THE_GPU
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _OF_PEERS = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
 _MAY_RUN = ("python-code", "native-compute", "unknown")
-APPLE = r"-\[|MTL|at::mps::"
-"""Functions of Apple's GPU stack, where NCCL is not at hand."""
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (

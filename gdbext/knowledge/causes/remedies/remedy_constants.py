@@ -1,6 +1,13 @@
-"""Kinds of waits and words that remedies of several causes share."""
+"""Kinds of waits, functions and words that remedies share."""
+
+from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS
 
 SANITIZER = "Compute Sanitizer manual, NVIDIA"
 ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
 FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
+APPLE = r"-\[|MTL|at::mps::"
+"""Functions of Apple's GPU stack: one GPU, no NCCL."""
+SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
+ABORTS_COMMUNICATOR = r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$"
+BUILDS_EXTENSION = r"(?:_jit_compile|load_inline|.*file_baton)"
 CORE_FILE = "its core file (coredumpctl gdb, then `thread apply all bt full`)"

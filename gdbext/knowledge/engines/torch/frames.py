@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import step
+from gdbext.knowledge.engines.frame_rows import EXCHANGES_ID, step
 from gdbext.knowledge.frame_precedence import API, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -28,7 +28,7 @@ def _calls() -> Tuple[FrameRule, ...]:
         FrameRule(
             f"torch-{collective}",
             "nccl-group-launch",
-            rf"c10d::ProcessGroup(NCCL)?::({names})$",
+            rf"c10d::ProcessGroup(NCCL)?::{EXCHANGES_ID}({names})$",
             "torch ProcessGroupNCCL.cpp",
             rank=STEP,
             collective=collective,

@@ -12,6 +12,9 @@ def _sleep(id: str, function: str, source: str, under: str = "") -> FrameRule:
     return FrameRule(id, "condvar-idle", function, source, rank=LEAF, under=under)
 
 
+LOCKS_OF_ALLOCATORS = ("lock-tcmalloc", "lock-jemalloc", "lock-malloc-private")
+"""Rows of locks that a program gets only by allocating or freeing memory."""
+
 RULES = (
     lock(
         "lock-sqlite",

@@ -9,6 +9,8 @@ _LINUX = "Linux 4.18-6.12 sources"
 _SUFFIX = r"(\.\w+)*$"
 KERNEL = r"\["
 """Code of the kernel and its modules, as the texts of it name libraries: `[kernel]`, `[nvidia_uvm]`."""
+KERNEL_ENTRIES = r"(do_syscall_64|entry_SYSCALL\w*|(__)?(x64|arm64)_sys\w*|el0t?_\w*(svc|sync)\w*|ret_from_fork\w*)"
+"""Where a stack inside of the kernel begins."""
 
 
 GPU_MODULE = (
