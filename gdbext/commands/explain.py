@@ -11,7 +11,7 @@ from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
-from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, BUILDS_EXTENSION, SHUTS_DOWN
+from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, APPLE, BUILDS_EXTENSION, SHUTS_DOWN
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
@@ -77,6 +77,7 @@ _STACK_SHOWS = {
     LOCK_CHECKS: "a lock's own deadlock check ended the process",
     INTERRUPTED: "a signal handler waits for the lock",
     ABORTS_COMMUNICATOR: "the call aborts a communicator",
+    APPLE: "the GPU is Apple's",
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
 }

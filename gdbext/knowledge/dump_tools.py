@@ -25,7 +25,7 @@ class DumpTool:
     sources: str  # RankSnapshot.source
     functions: str = r"(?!)"  # of a frame
     modules: str = r"(?!)"  # of every frame of a stack
-    note: str = ""  # when the command works
+    when: str = ""  # the command works, in words that stand before the advice
 
 
 DUMP_TOOLS: Tuple[DumpTool, ...] = (
@@ -34,7 +34,7 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool(
         "curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'",
         r"text:go$",
-        note="if the program serves net/http/pprof there; if not, kill -QUIT PID prints all goroutines and ends it",
+        when="If the program serves net/http/pprof (if not: kill -QUIT PID prints all goroutines and ends it)",
     ),
     DumpTool(
         "lldb -p PID --batch -o 'thread backtrace all'",
@@ -48,10 +48,10 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     ),
     DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)"),
     DumpTool(
-        "sudo sh -c 'cat /proc/PID/task/*/stack'",
+        "cat /proc/PID/task/*/stack",
         r"(?!)",
         modules=KERNEL,
-        note="no debugger can attach while its state is D",
+        when="As root (no debugger can attach to a process in state D)",
     ),
     DumpTool("gdb -p PID -batch -ex 'thread apply all bt'", ""),
 )

@@ -22,7 +22,7 @@ WAIT_KINDS = {
     "gloo": "inside a Gloo collective over the CPU",
     "ipc-queue": "waits for a message of another process of the engine",
     "gil": "waits for Python's global interpreter lock",
-    "mutex": "waits for a lock that another thread holds",
+    "mutex": "waits for a lock",
     "condvar-idle": "sleeps or polls until another thread signals it (normal for helper threads), or for a fixed time",
     "io": "waits for a file, pipe or socket",
     "python-code": "runs or sleeps in Python code",

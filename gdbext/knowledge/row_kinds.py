@@ -139,6 +139,7 @@ class RemedyRule:
     not_through: str = ""  # regex: none may match this
     pasted_from: str = ""  # regex: where the text of a culprit (or victim) comes from (`RankSnapshot.source`)
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
+    last: bool = False  # only where no other row of the cause fits
 
 
 @dataclass(frozen=True)

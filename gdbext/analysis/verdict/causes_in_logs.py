@@ -14,7 +14,7 @@ from gdbext.analysis.verdict.wording import label_list, start, where, who
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines import GROUP, JOINED, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
+from gdbext.knowledge.log_lines import GROUP, JOINED, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN, WHAT
 from gdbext.knowledge.row_kinds import LogRule
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY, RankSnapshot
@@ -151,8 +151,19 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
-    summary = f"{_log_of(telling)} reports: {meaning}{_excerpt(telling)}. {because}".rstrip()
+    summary = f"{_log_of(telling)} reports: {meaning}{_excerpt(telling)}.{_thrown(view, telling)} {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _thrown(view: JobView, line: Line) -> str:
+    """` Its text: ...`, where the line tells of an exception of C++ and the next one of what() it says."""
+    texts = [text for process, text in _all_lines(view) if process is line.process]
+    following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
+    text = following[0].strip() if following else ""
+    if not text.startswith(WHAT):
+        return ""
+    said = " ".join(text[len(WHAT) :].split())
+    return f' Its text: "{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}".' if said else ""
 
 
 def _stacks_beside(view: JobView) -> str:
@@ -236,6 +247,12 @@ class _Group(NamedTuple):
     timed_out: Dict[int, Tuple[int, str, Optional[int]]]  # (sequence number, operation, elements)
     enqueued: Dict[int, int]
     named: bool  # the lines name the group: without it groups of one rank may be mixed up
+
+
+def given_up(said: Sequence[str]) -> Optional[str]:
+    """`alltoall_base`: the operation that torch's watchdog of this process gave up."""
+    found = next(filter(None, map(_TIMED_OUT.search, said)), None)
+    return found["op"].lower().lstrip("_") if found is not None else None
 
 
 def told_by_watchdog(view: JobView) -> Optional[Candidate]:

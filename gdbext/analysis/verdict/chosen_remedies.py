@@ -29,6 +29,7 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
+    fitting = [rule for rule in fitting if not rule.last] or fitting
     return (
         *look_again_remedy(view, best),
         *(Remedy(_filled_in(rule.action, view, best), rule.reason) for rule in fitting),
@@ -44,7 +45,8 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
         action = action.replace(LOCK_FILE, found["path"] if found else "FILE")
     if PLACE in action:
         tool = _dump_of(view)
-        action = action.replace(PLACE, tool.command) + (f" ({tool.note})" if tool.note else "")
+        action = action.replace(PLACE, tool.command)
+        action = f"{tool.when}: {action[:1].lower()}{action[1:]}" if tool.when else action
     return action
 
 

@@ -41,7 +41,7 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
             cause="lock-order-deadlock",
             confidence="low",
             summary=f"{start(who(checking))} {verb(checking, 'is', 'are')} in a lock's own deadlock check "
-            f"({where(checking[0])}), which reports that locks were taken in different orders.",
+            f"({_lock_check(checking[0])}), which reports that locks were taken in different orders.",
             culprits=tuple(checking),
             evidence=evidence_of(checking, ()),
         )
@@ -60,6 +60,12 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
         victims=victims,
         evidence=evidence_of(dying, victims),
     )
+
+
+def _lock_check(one: Party) -> str:
+    """Where the check itself is: the lock that called it has another name."""
+    calls = one.thread.calls if one.thread is not None else ()
+    return place(next((frame for frame in calls if _LOCK_CHECK.match(frame.function or "")), None))
 
 
 def _fell_over(view: JobView) -> Optional[Candidate]:

@@ -134,7 +134,7 @@ def judge_process(
     if best is None:
         dead = process.state == ReadState.LOST and not process.alive and process.given is not Given.UNASKED
         kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
-        return ProcessJudgement(process.index, Wait(kind=kind), judged)
+        return ProcessJudgement(process.index, Wait(kind=kind, collective=told.given_up(process.said)), judged)
     one = judged[best]
     died = _died_unseen(process, judged)
     if died:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import JobView
+from gdbext.analysis.verdict.job_view import JobView, calls_of
 from gdbext.analysis.verdict.open_stacks import not_read
 from gdbext.analysis.verdict.unread_ranks import labels
 from gdbext.analysis.verdict.wording import who
+from gdbext.knowledge.causes.remedies.remedy_constants import APPLE
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
 _MOST = 8
+_OF_ONE_GPU = regex(APPLE)
 
 _SECOND = {
     Given.LIVE: "missing: a second sample, seconds later; one sample cannot tell slow from stuck",
@@ -28,7 +31,8 @@ def missing_lines(view: JobView, best: Candidate) -> Tuple[str, ...]:
     """Lines for people, the most useful first."""
     lines: List[str] = []
     snapshot = view.snapshot
-    if len(snapshot.processes) == 1 and not view.threads_as_ranks:
+    of_one_gpu = bool(view.parties) and all(any(map(_OF_ONE_GPU.match, calls_of(party))) for party in view.parties)
+    if len(snapshot.processes) == 1 and not view.threads_as_ranks and not of_one_gpu:
         lines.append("missing: stacks of the other ranks (only one process was seen)")
     elif view.world_size and len(snapshot.processes) + len(snapshot.absent) < view.world_size:
         lines.append(f"{view.world_size - len(snapshot.processes)} of {view.world_size} ranks were not seen")

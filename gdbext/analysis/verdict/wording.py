@@ -296,9 +296,9 @@ def _left_open(party: Party) -> str:
     calls = party.thread.calls if party.thread is not None else ()
     first = next((number for number, frame in enumerate(calls) if frame is at), len(calls))
     owner = next((frame for frame in calls[first:] if not _says_nothing(frame)), at)
-    for row in OPEN_THERE if owner is not None else ():
-        fits = regex(row.function).match(owner.function or "") and regex(row.module).match(owner.library or "")
-        if party.kind in row.kinds and fits:
+    function, library = ("", "") if owner is None else (owner.function or "", owner.library or "")
+    for row in OPEN_THERE:
+        if party.kind in row.kinds and regex(row.function).match(function) and regex(row.module).match(library):
             return row.open
     return OPEN.get(party.kind, "One look cannot show whether it makes progress.")
 

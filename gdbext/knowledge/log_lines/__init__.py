@@ -29,6 +29,7 @@ __all__ = [
     "READY",
     "TIMED_OUT",
     "UNEVEN",
+    "WHAT",
     "WRITERS",
 ]
 
@@ -62,6 +63,9 @@ JOINED = r"rank: (?P<rank>\d{1,6}),.{0,120}\(world_size=(?P<all>\d{1,6}), worker
 
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
 """Name of the process group; lines without it are of the default one."""
+
+WHAT = "what():"
+"""How C++'s runtime begins the line behind that of an exception that nobody caught: the exception's text."""
 
 UNEVEN = ("ALLTOALL", "ALLTOALL_BASE", "SEND", "RECV", "GATHER", "SCATTER", "BROADCAST", "COALESCED", "UNKNOWN")
 """Operations whose sizes may differ between ranks, or whose number means something else on the two sides."""

@@ -140,6 +140,12 @@ ROWS: Tuple[Row, ...] = (
         _spied_thread,
     ),
     row("py-spy", "Process ", r"Process (?P<pid>\d{1,9}): (?P<title>.*)", process_head),
+    row(
+        "faulthandler",
+        "Process ",
+        r"Process (?P<rank>\d{1,6}) timed out with traceback:\s*$",  # torch common_distributed.py
+        lambda match: ProcessHead(title="", rank=int(match.group("rank"))),
+    ),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),
     row("faulthandler", "(most recent call first)", r"Stack \(most recent call first\)", lambda _: ThreadHead()),
     row(

@@ -209,5 +209,6 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Read the evidence: gdbext diagnose -v prints it",
         "`other` covers rare causes, so there is no general advice; the first sentence of the answer names the cause",
         "horovod/horovod#2601",
+        last=True,
     ),
 )

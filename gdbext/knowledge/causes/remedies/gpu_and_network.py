@@ -47,7 +47,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
-        not_rules=("kernel-assert",),
+        not_rules=("kernel-assert", "illegal-access"),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Read the driver's error: dmesg -T | grep -iE 'xid|nvrm|amdgpu'",
+        "it tells whether the program, the memory or the bus failed",
+        "NVIDIA Xid catalogue",
+        rules=("illegal-access",),
         reported=(),
     ),
     RemedyRule(

@@ -52,8 +52,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Take locks in the same order everywhere, and none twice in one thread",
-        "in a deadlock each thread holds what another waits for, or one thread what it waits for itself",
+        "Let all threads take these locks in the same order, or guard both with one lock",
+        "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,
         not_through=LOCK_CHECKS,
@@ -65,6 +65,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "ofiwg/libfabric#9003",
         kinds=("mutex",),
         itself=False,
+        not_through=LOCK_CHECKS,
     ),
     RemedyRule(
         "lock-order-deadlock",
@@ -102,6 +103,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pthread_join(3); dlopen(3), initialisation functions",
         kinds=("mutex", "condvar-idle"),
         itself=False,
+        not_through=LOCK_CHECKS,
     ),
     RemedyRule(
         "destructor-or-teardown",

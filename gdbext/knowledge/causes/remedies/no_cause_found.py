@@ -68,6 +68,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NVIDIA/nccl#719",
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
         alone=True,
+        not_through=APPLE,
         given=("text",),
     ),
     RemedyRule(
@@ -110,6 +111,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Run it once with MTL_DEBUG_LAYER=1 in the environment",
+        "Metal then checks its calls, and reports command buffers that failed",
+        "MetalValidation(1)",
+        kinds=FOR_THE_GPU,
+        through=APPLE,
         given=("text",),
     ),
     RemedyRule(

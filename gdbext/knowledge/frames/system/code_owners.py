@@ -91,7 +91,8 @@ INTERPRETER_MODULES = (
 
 INTERPRETER = (
     r"(_?Py[A-Z_]\w+|_PyEval\w+|take_gil|drop_gil|time_sleep|pysleep|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire|select_\w+|sock_\w+"
-    r"|(cfunction|method|slot_tp|type|object|function|builtin|vectorcall|os|posix)_\w+)$"
+    r"|(cfunction|method|slot_tp|type|object|function|builtin|vectorcall|os|posix)_\w+"
+    r"|call_function|fast_function|ext_do_call|do_call(?:_core)?)$"
 )
 """C functions of CPython."""
 

@@ -120,6 +120,8 @@ def _look(
 
 def kind_text(process: RankSnapshot, wait: Wait) -> str:
     """The label of a wait, and whether the thread sleeps for a time that it asked for: nobody wakes that one."""
+    if wait.kind == "unknown" and not process.threads:
+        return "no stack"
     asleep = any(one.id == wait.thread and one.sleeps is not None for one in process.threads)
     return f"{wait.kind} (sleep)" if asleep else wait.kind
 

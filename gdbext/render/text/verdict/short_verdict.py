@@ -68,8 +68,10 @@ def _rank_lines(diagnosis: Diagnosis, style: Style) -> Line:
     suspects = bool(verdict.culprits or verdict.absent)
     title = "suspect" if suspects else "waiting" if verdict.victims else "note"
     if len(verdict.culprits) == len(processes) > 1 and len({one.wait.kind for one in diagnosis.processes}) == 1:
-        told = f"{names_of_processes(processes, verdict.culprits, style)} are in the same call: none stands out"
-        return Line("note", (told, "all are in the same call: none stands out"))
+        same = len({(one.wait.kind, one.wait.collective) for one in diagnosis.processes}) == 1
+        alike = "are in the same call" if same else "wait for each other"
+        told = f"{names_of_processes(processes, verdict.culprits, style)} {alike}: none stands out"
+        return Line("note", (told, f"all {alike}: none stands out"))
     unread = [one.index for one in processes if one.state != ReadState.OK]
     texts = []
     for width, details in ((style.width // 2, True), (style.width // 2, False), (16, False), (8, False), (0, False)):
@@ -194,12 +196,11 @@ def _next(diagnosis: Diagnosis, style: Style) -> Line:
     verdict = diagnosis.verdict
     if verdict.decided_by:
         return Line("next", (clean(verdict.decided_by, style),), most=_WIDE, accent="strong")
-    number = len(limits(diagnosis, style))
     counts = (
         "evidence" if verdict.evidence else "",
         counted(len(verdict.alternatives), "other cause") if verdict.alternatives else "",
         counted(len(verdict.remedies) - 1, "remedy", "remedies") if len(verdict.remedies) > 1 else "",
-        counted(number, "limit") if number else "",
+        "what was not read" if limits(diagnosis, style) else "",
     )
     shown = ", ".join(filter(None, counts))
     return next_line(style, f"adds {shown}" if shown else "", known=style.typed.detail == FULL)
