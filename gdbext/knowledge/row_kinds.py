@@ -119,6 +119,7 @@ class RemedyRule:
     reason: str
     source: str
     kinds: Tuple[str, ...] = ()  # a culprit (or, without one, a victim) must wait in one of these
+    not_kinds: Tuple[str, ...] = ()  # nobody alone must wait in one of these
     set_in: str = ""  # "NAME=VALUE" or "NAME": the environment of some process must have it
     unset_in: str = ""  # advice to set "NAME=VALUE": useless where it is set already
     threads_as_ranks: Optional[bool] = None  # only for processes that hold several ranks / only one rank
@@ -129,6 +130,7 @@ class RemedyRule:
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
+    whole: Optional[bool] = None  # only where all threads of the one process were read / where some may be missing
     itself: Optional[bool] = None  # only where a thread waits for a lock that it holds / where none does
     helpers: bool = False  # only where no thread but helpers was read
     said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)

@@ -84,7 +84,11 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.named is not None and rule.named != bool(best.culprits):
         return False
-    if rule.alone is not None and rule.alone != (len(view.parties) + len(view.unseen) < 2):
+    if rule.alone is not None and rule.alone != _is_alone(view):
+        return False
+    if rule.not_kinds and _is_alone(view) and not kinds.isdisjoint(rule.not_kinds):
+        return False
+    if rule.whole is not None and rule.whole != _is_whole(view):
         return False
     if rule.itself is not None and rule.itself != _waits_for_itself(best):
         return False
@@ -113,6 +117,17 @@ def _rules_fit(rule: RemedyRule, view: JobView, blamed: Sequence[Party]) -> bool
     """Whether rows of frames or log lines decided that the advice is for, and none that it is useless for."""
     decided = {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))}
     return not decided.intersection(rule.not_rules) and (not rule.rules or not decided.isdisjoint(rule.rules))
+
+
+def _is_alone(view: JobView) -> bool:
+    return len(view.parties) + len(view.unseen) < 2
+
+
+def _is_whole(view: JobView) -> bool:
+    """Whether a debugger's numbers of threads have no gap: then none of the process is missing."""
+    threads = [thread.id for process in view.snapshot.processes for thread in process.threads]
+    numbers = {int(one) for one in threads if one.isdigit()}
+    return len(threads) > 1 and numbers == set(range(1, len(threads) + 1))
 
 
 def _waits_for_itself(best: Candidate) -> bool:

@@ -14,6 +14,7 @@ from gdbext.knowledge.frames.failures import (
     DEVICE_CHECKS,
     DUMPED,
     ENDS_ITSELF,
+    HANDLER_FIRST,
     LOCK_CHECKS,
     OWN_CHECKS,
     OWN_FAULTS,
@@ -96,6 +97,8 @@ def _place_of_fault(one: Party) -> str:
     behind = next((frame for frame in calls[0 if handler is None else handler + 1 :] if frame.function), None)
     if behind is None or (handler is None and calls[0].function):
         return where(one)
+    if one.process.source == HANDLER_FIRST:
+        return place(behind)
     return place(behind) if handler is not None else f"{place(calls[0])}, called from {place(behind)}"
 
 

@@ -30,7 +30,7 @@ COMMANDS = (
                 nargs="?",
                 bare="memcheck",
             ),
-            Argument("--kernel", "let the sanitizer check kernels of this name alone", "REGEX"),
+            Argument("--kernel", "let the sanitizer check only kernels whose name matches REGEX", "REGEX"),
             Argument("--dry-run", "print what would be run, and run nothing", flag=True),
             Argument("--engine", "use the settings of this engine (default: by COMMAND)", "NAME", completes="engine"),
             Argument("--dir", "folder for the files (default: a new one here)", "DIR"),

@@ -38,7 +38,9 @@ CORE_FILES = (
 )
 
 DETAIL = (
-    Argument("--verbose", "print all details: evidence, stacks, limits, everything to do", flag=True, short="-v"),
+    Argument(
+        "--verbose", "print all details: evidence, stacks, what was not read, everything to do", flag=True, short="-v"
+    ),
     Argument("--brief", "print only the answer: the last lines, without the table", flag=True),
 )
 FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot", "perfetto", "firefox")

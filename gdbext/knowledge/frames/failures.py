@@ -51,9 +51,14 @@ REPORTERS = (
     r"|faulthandler_(?:fatal_error|sig\w+)|ucs_(?:handle_error|debug_\w+|fatal_error\w*|error_signal\w*)|uwsgi_backtrace|uwsgi_segfault"
     r"|.*\b(?:RawLogVA|RawLog)|.*LogMessage(?:Fatal)?::.*|ray::RayLog::.*|_?Py_FatalError\w*|fatal_error\w*"
     r"|paddle::(?:framework|platform)::(?:SignalHandle|EnforceNotMet).*|.*(?:[Ss]ignal|[Ff]atal|[Cc]rash)_?[Hh]andler\w*"
-    r"|<signal handler called>|__restore_rt|print_?backtrace\w*|(?:.*::)?PthreadCall)$"
+    r"|<signal handler called>|__restore_rt|print_?backtrace\w*|(?:.*::)?PthreadCall"
+    r"|<?(?:std::panicking|std::sys::backtrace|std::sys_common::backtrace|core::panicking|backtrace)::.*|core::fmt::write"
+    r"|std::io::Write::write_fmt|rust_(?:begin_unwind|panic\w*)|core::(?:result|option)::\w*_failed)$"
 )
 """Functions that report a failure, or end the process for it: where it failed stands further out."""
+
+HANDLER_FIRST = "text:glog"
+"""The source of stacks whose innermost frame, if it has no name, is the return from glog's signal handler."""
 
 DEVICE_CHECKS = r"(?:.*[:_])?(?:[Cc]uda|CUDA|hip|nccl|NCCL)\w*(?:[Ee]rr|[Cc]heck|CHECK)\w*"
 """Who checks calls of the device or of collectives: what failed there may be anything."""

@@ -202,6 +202,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the log has the condition that failed or the signal; the stack only shows where",
         "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),
+        pasted_from=r"(?!text:gdb)",
         given=("text", "core", "log"),
     ),
     RemedyRule(

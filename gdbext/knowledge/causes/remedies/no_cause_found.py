@@ -87,7 +87,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NVIDIA/nccl#719",
         kinds=("gil", "mutex", "condvar-idle", "io", "sigbus", "cuda-error-throw"),
         alone=True,
+        whole=False,
         given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Ask gdb who holds the lock: select the waiting thread and the frame of pthread_mutex_lock, then `p *mutex`",
+        "__data.__owner of a pthread mutex is the thread id (LWP) of its holder",
+        "glibc nptl, pthread_mutex_t",
+        kinds=("mutex",),
+        alone=True,
+        whole=True,
+        given=("text",),
+        pasted_from=r"text:gdb",
+        through=r"_*(?:GI_)?_*pthread_mutex_(?:timed|clock)?lock",
     ),
     RemedyRule(
         "unknown",
@@ -111,6 +124,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
+        not_kinds=_MAY_RUN,
         given=("text",),
     ),
     RemedyRule(
