@@ -104,7 +104,10 @@ def test_the_answer_comes_last_the_verdict_before_the_suspect():
     assert [line[:11] for line in lines[2:]] == ["  suspect  ", "  do       ", "  pause    ", "  next     "]
     assert lines[2] == "  suspect  rank 3 (pid 4714, node17); holding up ranks 0-2,4-7"
     assert lines[4] == "  pause    up to 4.2 ms for each process"
-    assert lines[5] == "  next     gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read); gdbext stacks 4711"
+    assert (
+        lines[5]
+        == "  next     gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read); gdbext stacks 4711"
+    )
 
 
 @pytest.mark.parametrize("width", [80, 100, 132, 200, 250])

@@ -25,7 +25,7 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
-_COUNTED, _XID = map(regex, (JOINED, r"\bXid:? (\d{1,3})\b"))
+_COUNTED, _WHAT, _XID = map(regex, (JOINED, WHAT, r"\bXid:? (\d{1,3})\b"))
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
@@ -159,11 +159,11 @@ def _thrown(view: JobView, line: Line) -> str:
     """` Its text: ...`, where the line tells of an exception of C++ and the next one of what() it says."""
     texts = [text for process, text in _all_lines(view) if process is line.process]
     following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
-    text = following[0].strip() if following else ""
-    if not text.startswith(WHAT):
+    found = _WHAT.match(following[0].strip()) if following else None
+    if found is None:
         return ""
-    said = " ".join(text[len(WHAT) :].split())
-    return f' Its text: "{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}".' if said else ""
+    said = " ".join(found["text"].split())
+    return f' Its text: "{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}".'
 
 
 def _stacks_beside(view: JobView) -> str:

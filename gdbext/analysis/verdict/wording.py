@@ -161,10 +161,10 @@ def where(party: Party) -> str:
     telling = _telling(party, inner)
     if telling is not None and telling is not inner and _NAMES.known_frame(telling).name is None:
         own = _NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
-        return _called(party, own, inner, telling) if own else place(telling)
+        return called_from(party, own, inner, telling) if own else place(telling)
     nameless = _library_before(party, inner, telling) if party.kind in _OF_A_LIBRARY else None
     if nameless is not None:
-        return _called(party, place(nameless), nameless, telling)
+        return called_from(party, place(nameless), nameless, telling)
     if (
         telling is None
         or outer is None
@@ -176,10 +176,10 @@ def where(party: Party) -> str:
     name = telling.function or "an unnamed function"
     if telling.language == "python" or _NAMES.known_frame(telling).name is None:
         name = place(telling)
-    return _called(party, name, telling, outer)
+    return called_from(party, name, telling, outer)
 
 
-def _called(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
+def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
     """`poll, called from decode`; `called indirectly from`, where a function with another name is between them."""
     calls = party.thread.calls if party.thread is not None else ()
     first, last = (next((at for at, frame in enumerate(calls) if frame is one), 0) for one in (inner, outer))

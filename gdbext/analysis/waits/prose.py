@@ -7,11 +7,11 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.verdict.wording import (
+    called_from,
     filled_in,
     is_in,
     label_list,
     operation,
-    place,
     start,
     taken_in,
     verb,
@@ -187,7 +187,7 @@ def _sides(parties: Sequence[Party]) -> str:
     for party in parties:
         said = _operation(party)
         outer = party.frame(party.judged.engine_frame) if alike and said in SAID else None
-        said = f"{said}, called from {place(outer)}" if outer is not None else said
+        said = called_from(party, said, party.frame(party.judged.frame), outer) if outer is not None else said
         said = f"{said} with root {party.root}" if len(roots) > 1 and party.root is not None else said
         groups.setdefault((said, party.count, party.communicator), []).append(party)
     several = len({party.communicator for party in parties}) > 1

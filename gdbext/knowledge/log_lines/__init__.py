@@ -64,7 +64,7 @@ JOINED = r"rank: (?P<rank>\d{1,6}),.{0,120}\(world_size=(?P<all>\d{1,6}), worker
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
 """Name of the process group; lines without it are of the default one."""
 
-WHAT = "what():"
+WHAT = r"^what\(\): +(?P<text>\S.*)"
 """How C++'s runtime begins the line behind that of an exception that nobody caught: the exception's text."""
 
 UNEVEN = ("ALLTOALL", "ALLTOALL_BASE", "SEND", "RECV", "GATHER", "SCATTER", "BROADCAST", "COALESCED", "UNKNOWN")

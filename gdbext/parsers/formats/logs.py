@@ -6,7 +6,7 @@ import functools
 from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WRITERS
+from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WHAT, WRITERS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
@@ -51,7 +51,8 @@ class _Evidence:
 
 @functools.lru_cache(maxsize=None)
 def _evidence() -> _Evidence:
-    return _Evidence([*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES)])
+    patterns = (*(rule.pattern for rule in MESSAGES), *(rule.pattern for rule in LOG_RULES))
+    return _Evidence([*patterns, WHAT])
 
 
 _WRITERS = tuple(regex(rule.pattern) for rule in WRITERS)
