@@ -199,7 +199,7 @@ def _advice(rule: RemedyRule, cause: str = "") -> str:
 
 def _state(label: str) -> Explanation:
     row = next(one for one in END_STATES if one.state == label)
-    causes = _unique([*row.causes, *(root.cause for root in ROOTS if label in root.states and root.cause != "other")])
+    causes = _unique([*row.causes, *(root.cause for root in ROOTS if label in root.states)])
     signs = tuple(Sign(text, row.source) for text in row.seen)
     return Explanation(
         label=label,

@@ -28,7 +28,8 @@ def test_it_says_how_it_is_recognised_and_what_to_do(state):
     assert text.startswith(f"{state} (state)\n  {STATES[state]}")
     assert "How it is recognised" in text and "What to do\n  1. " in text
     assert all(sign.source for sign in one.signs)
-    assert set(one.related) == {row.cause for row in CAUSES if state in row.states}
+    own = next(row.causes for row in END_STATES if row.state == state)
+    assert set(one.related) == {*own, *(row.cause for row in CAUSES if state in row.states)}
 
 
 def test_the_list_has_them_as_text_and_json(capsys):

@@ -132,7 +132,7 @@ def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
 
 def test_the_page_is_named_where_there_is_an_option_for_it():
     found, typed = hang(8, 3), dataclasses.replace(TYPED, page="--html FILE")
-    line = render(found, Style(120, typed=typed))[-1]
+    line = render(found, Style(130, typed=typed))[-1]
     assert line.endswith(
         "gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read); gdbext stacks 4711; --html FILE for a page"
     )

@@ -35,6 +35,7 @@ LOOKS = {
     """,
     "told once": "capture/nccl/pointer_search.py",
     "laid out anew in a table, which decides nothing": "render/text/locks.py",
+    "the comma behind an aside of our own, which decides nothing": "analysis/verdict/wording.py",
     "an error and its hint, which decides nothing": "inside_gdb/python/named_tensors.py",
 }
 

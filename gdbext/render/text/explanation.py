@@ -31,7 +31,7 @@ def explanation_lines(one: Explanation, style: Style) -> List[str]:
             lines += _item("- ", reason, style)
     lines += _to_do(one, style)
     if one.related:
-        lines += ["", style.paint(_RELATED[one.sort], "strong"), *_text(", ".join(one.related), "  ", style)]
+        lines += ["", style.paint(_RELATED.get(one.sort, ""), "strong"), *_text(", ".join(one.related), "  ", style)]
     if one.sort == "wait":  # the sources of its patterns are notes for who writes rows: --json has them
         return lines
     lines += ["", style.paint("Sources", "strong")]

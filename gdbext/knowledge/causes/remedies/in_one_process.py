@@ -52,10 +52,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Find where this thread took the lock before: further out on its stack, or in a callback's caller; release it "
+        "there, or make the lock recursive",
+        "the lock noticed that its owner asked for it again, and refused",
+        "pthread_mutex_lock(3), EDEADLK",
+        rules=("would-wait-for-itself",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Let all threads take these locks in the same order, or guard both with one lock",
         "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,
+        not_rules=("would-wait-for-itself",),
         not_through=LOCK_CHECKS,
     ),
     RemedyRule(
