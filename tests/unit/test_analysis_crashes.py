@@ -166,7 +166,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-9/qwentrt60-ucx", "died of SIGSEGV in createInferRuntime_INTERNAL", "the log just before"),
         ("batch-13/nvdocker1648-xid", "(an Xid): 119, the GPU system processor", "Read the first GPU error"),
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
-        ("batch-9/ompi1156-gdb", "has not reached it", "Look at what the missing rank waits for"),
+        ("batch-9/ompi1156-gdb", "has not reached it", "Put a timeout on what the missing rank waits for"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
         ("batch-15/ompi6258-lldb", "thread 2 is in MPI_Send", "again 30 s later"),
     ],

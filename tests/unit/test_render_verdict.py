@@ -104,10 +104,7 @@ def test_the_answer_comes_last_the_verdict_before_the_suspect():
     assert [line[:11] for line in lines[2:]] == ["  suspect  ", "  do       ", "  pause    ", "  next     "]
     assert lines[2] == "  suspect  rank 3 (pid 4714, node17); holding up ranks 0-2,4-7"
     assert lines[4] == "  pause    up to 4.2 ms for each process"
-    assert (
-        lines[5]
-        == "  next     gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read); gdbext stacks 4711"
-    )
+    assert lines[5] == "  next     gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy); gdbext stacks 4711"
 
 
 @pytest.mark.parametrize("width", [80, 100, 132, 200, 250])
@@ -132,13 +129,13 @@ def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
 
 def test_the_page_is_named_where_there_is_an_option_for_it():
     found, typed = hang(8, 3), dataclasses.replace(TYPED, page="--html FILE")
-    line = render(found, Style(130, typed=typed))[-1]
+    line = render(found, Style(120, typed=typed))[-1]
     assert line.endswith(
-        "gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read); gdbext stacks 4711; --html FILE for a page"
+        "gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy); gdbext stacks 4711; --html FILE for a page"
     )
     assert (
         render(found, Style(82, typed=typed))[-1]
-        == "  next     gdbext diagnose -v 4711 (adds evidence, 1 remedy, what was not read)"
+        == "  next     gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy)"
     )
     assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html=None)).page == "--html FILE"
     assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html="x.html")).page == ""

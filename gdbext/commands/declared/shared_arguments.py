@@ -38,9 +38,7 @@ CORE_FILES = (
 )
 
 DETAIL = (
-    Argument(
-        "--verbose", "print all details: evidence, stacks, what was not read, everything to do", flag=True, short="-v"
-    ),
+    Argument("--verbose", "print all details: evidence and its gaps, stacks, everything to do", flag=True, short="-v"),
     Argument("--brief", "print only the answer: the last lines, without the table", flag=True),
 )
 FORMATS = ("markdown", "github", "slack", "speedscope", "collapsed", "dot", "perfetto", "firefox")

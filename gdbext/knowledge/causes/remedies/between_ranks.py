@@ -85,8 +85,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Look at what the missing rank waits for, and put a timeout on it, or make all ranks skip this collective "
-        "together",
+        "Put a timeout on what the missing rank waits for, or let all ranks skip this collective",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(

@@ -196,11 +196,11 @@ def _next(diagnosis: Diagnosis, style: Style) -> Line:
     verdict = diagnosis.verdict
     if verdict.decided_by:
         return Line("next", (clean(verdict.decided_by, style),), most=_WIDE, accent="strong")
+    gaps = "evidence and its gaps" if verdict.evidence else "gaps in the evidence"
     counts = (
-        "evidence" if verdict.evidence else "",
+        gaps if limits(diagnosis, style) else "evidence" if verdict.evidence else "",
         counted(len(verdict.alternatives), "other cause") if verdict.alternatives else "",
         counted(len(verdict.remedies) - 1, "remedy", "remedies") if len(verdict.remedies) > 1 else "",
-        "what was not read" if limits(diagnosis, style) else "",
     )
     shown = ", ".join(filter(None, counts))
     return next_line(style, f"adds {shown}" if shown else "", known=style.typed.detail == FULL)
