@@ -67,6 +67,7 @@ _MUST_HOLD = {
     "threads_as_ranks": "one process holds several ranks",
     "absent": "a rank has no process",
     "named": "the suspect is known",
+    "whole": "all its threads were read",
     "itself": "a thread waits for a lock that it holds",
     "helpers": "helper threads alone were read",
 }

@@ -124,10 +124,11 @@ def _is_alone(view: JobView) -> bool:
 
 
 def _is_whole(view: JobView) -> bool:
-    """Whether a debugger's numbers of threads have no gap: then none of the process is missing."""
+    """Whether the numbers of gdb's threads have no gap: then none of the process is missing."""
     threads = [thread.id for process in view.snapshot.processes for thread in process.threads]
     numbers = {int(one) for one in threads if one.isdigit()}
-    return len(threads) > 1 and numbers == set(range(1, len(threads) + 1))
+    by_gdb = all(process.source == "text:gdb" for process in view.snapshot.processes)
+    return by_gdb and len(threads) > 1 and numbers == set(range(1, len(threads) + 1))
 
 
 def _waits_for_itself(best: Candidate) -> bool:

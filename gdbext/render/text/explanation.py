@@ -60,7 +60,7 @@ def _to_do(one: Explanation, style: Style) -> List[str]:
     lines = ["", style.paint("What to do", "strong")] if one.remedies else []
     for number, remedy in enumerate(one.remedies, 1):
         lines += _item(f"{number}. ", remedy.action, style)
-        lines += _text(f"Why: {remedy.reason}", "     ", style)
+        lines += _text(f"Why: {remedy.reason}", " " * len(f"  {number}. "), style)
     return lines
 
 
