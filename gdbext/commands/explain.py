@@ -93,7 +93,11 @@ _RECOGNISED = {
     LOCKS_OF_ALLOCATORS[0]: "the lock is the allocator's own",
 }
 """What a thread must be in: the module of a remedy, or the first of its frame rules."""
-_PASTED = {"text:traceback": "the stack is a Python traceback", "text:gdb": "the stack is gdb's"}
+_PASTED = {
+    "text:traceback": "the stack is a Python traceback",
+    "text:gdb": "the stack is gdb's",
+    "text:sanitizer": "the stack is a sanitizer's",
+}
 _REPORTS = {rule.id: rule.means for rule in LOG_RULES}
 _REPORTED = {
     "invalid-access": "an invalid access",

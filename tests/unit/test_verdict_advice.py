@@ -171,3 +171,9 @@ def test_conditions_begin_with_what_was_read():
     assert any(
         one.startswith("If you pasted the stacks of one process only and the cause is unknown: ") for one in advice
     )
+
+
+def test_who_sends_waits_for_room():
+    place = "vllm/distributed/device_communicators/shm_broadcast.py"
+    summary, _ = told(f'Thread 77 (active): "MainThread"\n    acquire_write ({place}:402)\n    enqueue ({place}:510)\n')
+    assert "waits for room in a queue" in summary and "has not taken its messages" in summary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE
+from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE, OpenThere
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
     LAMBDA_OWNER,
@@ -262,7 +262,9 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     `last_words`: the line in which a process tells of its end."""
     name, given = _alone_name(party), party.process.given
     if party.group != "fatal":
-        does = filled_in(DOES.get(party.kind, "is in {where}"), {"where": where(party)})
+        there = _special(party)
+        usual = DOES.get(party.kind, "is in {where}")
+        does = filled_in((there.does if there is not None else "") or usual, {"where": where(party)})
         if party.kind == "mutex" and party.thread is not None and all(map(_says_nothing, party.thread.calls)):
             does = "waits for a lock; who asked for it is not on its stack"
         if idle:
@@ -273,7 +275,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
             explanation = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            explanation = _left_open(party)
+            explanation = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            explanation = explanation if there is None else there.open
             explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
         else:
             explanation = (
@@ -290,17 +293,17 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     return f"{name} {state}. {reason}"
 
 
-def _left_open(party: Party) -> str:
-    """What its stack alone leaves open."""
+def _special(party: Party) -> Optional[OpenThere]:
+    """The row of special code that it waits in."""
     at = party.frame(party.judged.frame)
     calls = party.thread.calls if party.thread is not None else ()
     first = next((number for number, frame in enumerate(calls) if frame is at), len(calls))
     owner = next((frame for frame in calls[first:] if not _says_nothing(frame)), at)
     function, library = ("", "") if owner is None else (owner.function or "", owner.library or "")
-    for row in OPEN_THERE:
-        if party.kind in row.kinds and regex(row.function).match(function) and regex(row.module).match(library):
-            return row.open
-    return OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+    fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
+    return next(
+        (row for row in fitting if regex(row.function).match(function) and regex(row.module).match(library)), None
+    )
 
 
 def _holder(party: Party) -> str:

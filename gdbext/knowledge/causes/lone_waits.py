@@ -64,13 +64,14 @@ OPEN: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class OpenThere:
-    """What stays open of a wait where the call that waits is of special code: the innermost frame that is no wait of
-    the C library must match both regular expressions, from the start."""
+    """What a thread does, and what its stack leaves open, where the call that waits is of special code: the innermost
+    frame that is no wait of the C library must match both regular expressions, from the start."""
 
     kinds: Tuple[str, ...]
     open: str
     function: str = ""
     module: str = ""
+    does: str = ""  # in place of the row of DOES
 
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
@@ -83,6 +84,12 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         FOR_THE_GPU,
         "What the GPU's driver waits for {unread}; the kernel's log may name it.",
         module=KERNEL,
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "Which process has not taken its messages {unread}.",
+        function=r"(?:.*[.:])?(?:acquire_write|enqueue\w*|put\w*|_?send\w*)$",
+        does="waits for room in a queue to another process, in {where}",
     ),
     OpenThere(
         ("mutex",),

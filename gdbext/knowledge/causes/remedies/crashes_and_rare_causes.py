@@ -17,11 +17,24 @@ def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
 
 
 _OF_LOG_LINES = (
-    _of_line(
-        "heap-broken",
+    RemedyRule(
+        "other",
+        "Read the sanitizer's report as a whole: the first stack is the invalid access, those below it are where the "
+        "memory was allocated and freed",
+        "the first report is the fault; all later ones may follow from it",
+        "AddressSanitizer",
+        rules=("heap-broken",),
+        pasted_from=r"text:sanitizer",
+        given=("text",),
+    ),
+    RemedyRule(
+        "other",
         "Run it under AddressSanitizer or valgrind: the first invalid access that it reports is the fault",
         "the heap was damaged before the call that noticed it",
         "valgrind manual; AddressSanitizer",
+        rules=("heap-broken",),
+        pasted_from=r"(?!text:sanitizer)",
+        given=("text", "core", "log"),
     ),
     _of_line(
         "ended-by-its-runtime",
