@@ -69,6 +69,7 @@ class Peer:
     states: Tuple[str, ...] = ()  # state letter of each of them
     names: Tuple[str, ...] = ()  # comm of each of them
     lock: bool = False  # it waits for a lock on the file, and these processes hold that
+    unread_by: Tuple[int, ...] = ()  # those of them that wait for events, and not for this file's
     then: Tuple[Peer, ...] = ()  # what the only thread of the only one of these processes waits for in its turn
 
     @property

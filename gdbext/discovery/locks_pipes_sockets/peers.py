@@ -6,27 +6,23 @@ Children and file locks, whose other end the kernel names itself, are in file_lo
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import struct
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from gdbext.discovery.locks_pipes_sockets.event_loops import leaves_unread, wakes_itself, watched
 from gdbext.discovery.locks_pipes_sockets.file_locks import lock_wait, waits_for_lock
 from gdbext.discovery.locks_pipes_sockets.listening import listening, takes_datagrams
 from gdbext.discovery.locks_pipes_sockets.named_pipes import opens_pipe
 from gdbext.discovery.locks_pipes_sockets.open_files import (
-    MOST_FILES,
     QUEUES,
-    SECONDS,
     Holder,
     file_of,
     holders,
     read_fdinfo,
     states_and_names,
 )
-from gdbext.discovery.locks_pipes_sockets.sockets import connections
+from gdbext.discovery.locks_pipes_sockets.sockets import connections, unix_peers
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
@@ -60,6 +56,7 @@ class _Wait(NamedTuple):
     tid: int
     file: str
     end: Maybe[_End]
+    writes: bool = False
 
 
 _Found = Union[_Wait, Peer]
@@ -118,9 +115,9 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return None
     file = file_of(proc, pid, str(descriptor))
     if file.startswith("socket:"):
-        return _socket(proc, pid, tid, file, number in READS)
+        return _socket(proc, pid, tid, file, number in READS)._replace(writes=number in WRITES)
     if file.startswith(("pipe:", QUEUES)):
-        return _Wait(tid, file, _End(file, 0 if number in READS else 1))
+        return _Wait(tid, file, _End(file, 0 if number in READS else 1), number in WRITES)
     return _Wait(tid, file, _End(file, None)) if file else None
 
 
@@ -138,37 +135,24 @@ def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Pee
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
     """A wait for events without a time-out: for connections of anybody; or with one pair of sockets, whose other end
     wakes it up: then no event comes from outside unless another process has that end."""
-    watched = re.findall(r"^tfd:\s*(\d+)", read_fdinfo(proc, pid, str(descriptor)), re.MULTILINE)[:MOST_FILES]
-    files = [file_of(proc, pid, one) for one in watched]
+    files = [file_of(proc, pid, one) for one, _ in watched(proc, pid, str(descriptor))]
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
     if open_to_all:
         rest = [file for file in files if file not in {f"socket:[{inode}]" for inode in open_to_all}]
-        alone = not rest or (len(rest) == 1 and _wakes_itself(proc, pid, rest[0]))
+        alone = not rest or (len(rest) == 1 and wakes_itself(proc, pid, rest[0]))
         return _Wait(
             tid,
             f"{next(iter(open_to_all.values()))}{LISTENING}{'' if alone else ' and more'}",
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
-    if len(watched) != 1:
+    if len(files) != 1:
         return None
     file = files[0]
     if file.startswith("socket:"):
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None
     return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
-
-
-def _wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
-    """Whether it is there for the process to wake up its own loop: an eventfd, or both ends of a pair of sockets."""
-    if file.startswith("eventfd"):
-        return True
-    peer = _unix_peers().get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
-    try:
-        names = os.listdir(f"{proc.root}/{pid}/fd") if peer else []
-    except OSError:
-        return False
-    return any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in names[:MOST_FILES])
 
 
 # --- sockets ---
@@ -191,50 +175,11 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
     name = takes_datagrams(proc, pid, inode) if reads else None
     if name is not None:
         return _Wait(tid, f"{name}, datagrams", Missing("whoever knows its name may send to it", Code.SENDERS))
-    peer = _unix_peers().get(inode)
+    peer = unix_peers().get(inode)
     text = f"unix {file}"
     return _Wait(
         tid, text, _End(f"socket:[{peer}]", None) if peer else Missing("the kernel does not name its other end")
     )
-
-
-_SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
-_SHOW_PEER, _PEER = 4, 2  # UDIAG_SHOW_PEER, UNIX_DIAG_PEER (linux/unix_diag.h)
-_HEADER = struct.Struct("=IHHII")
-
-
-def _unix_peers() -> Dict[int, int]:
-    """Inode of the other end by inode, of all connected Unix sockets of our network namespace; empty when refused."""
-    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF)
-    peers: Dict[int, int] = {}
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as link:  # NETLINK_SOCK_DIAG
-            link.settimeout(SECONDS)
-            head = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
-            link.sendto(head + request, (0, 0))
-            while _take(link.recv(1 << 18), peers):
-                pass
-    except OSError:
-        pass
-    return peers
-
-
-def _take(data: bytes, peers: Dict[int, int]) -> bool:
-    """Read one answer; False behind the last one."""
-    at = 0
-    while at + _HEADER.size <= len(data):
-        size, kind = struct.unpack_from("=IH", data, at)
-        if kind in (_DONE, _ERROR) or size < _HEADER.size:
-            return False
-        (inode,) = struct.unpack_from("=I", data, at + _HEADER.size + 4)
-        attribute = at + _HEADER.size + 16
-        while attribute + 8 <= at + size:
-            length, name = struct.unpack_from("=HH", data, attribute)
-            if name == _PEER:
-                (peers[inode],) = struct.unpack_from("=I", data, attribute + 4)
-            attribute += max(4, length + 3 & ~3)
-        at += size + 3 & ~3
-    return bool(data)
 
 
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
@@ -245,4 +190,6 @@ def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole
         return Peer(
             thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")
         )
-    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids))
+    # The other end of what is written to is read; of what is read, it is written.
+    unread = tuple(pid for pid in pids if wait.writes and leaves_unread(proc, pid, wait.end.file))
+    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids), unread_by=unread)

@@ -1,4 +1,5 @@
-"""TCP connections between processes of this host, by the kernel's tables (proc_pid_net(5))."""
+"""TCP connections between processes of this host, by the kernel's tables (proc_pid_net(5)), and pairs of Unix sockets
+(sock_diag(7))."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ _TABLES = (("tcp", 8), ("tcp6", 32))
 _SOCKET = re.compile(r"socket:\[(\d+)\]\Z")
 _MOST_ROWS = 65_536
 _LISTENS = "0A"  # TCP_LISTEN
+_SECONDS = 0.5
 
 
 def connections(proc: ProcFS, pid: int) -> Dict[Ends, int]:
@@ -88,3 +90,44 @@ def _address(text: str) -> str:
     if len(raw) == 4:
         return f"{socket.inet_ntop(socket.AF_INET, raw)}:{int(port, 16)}"
     return f"[{socket.inet_ntop(socket.AF_INET6, raw)}]:{int(port, 16)}"
+
+
+# --- Unix sockets ---
+
+_SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
+_SHOW_PEER, _PEER = 4, 2  # UDIAG_SHOW_PEER, UNIX_DIAG_PEER (linux/unix_diag.h)
+_HEADER = struct.Struct("=IHHII")
+
+
+def unix_peers() -> Dict[int, int]:
+    """Inode of the other end by inode, of all connected Unix sockets of our network namespace; empty when refused."""
+    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF)
+    peers: Dict[int, int] = {}
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as link:  # NETLINK_SOCK_DIAG
+            link.settimeout(_SECONDS)
+            head = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
+            link.sendto(head + request, (0, 0))
+            while _take(link.recv(1 << 18), peers):
+                pass
+    except OSError:
+        pass
+    return peers
+
+
+def _take(data: bytes, peers: Dict[int, int]) -> bool:
+    """Read one answer; False behind the last one."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        size, kind = struct.unpack_from("=IH", data, at)
+        if kind in (_DONE, _ERROR) or size < _HEADER.size:
+            return False
+        (inode,) = struct.unpack_from("=I", data, at + _HEADER.size + 4)
+        attribute = at + _HEADER.size + 16
+        while attribute + 8 <= at + size:
+            length, name = struct.unpack_from("=HH", data, attribute)
+            if name == _PEER:
+                (peers[inode],) = struct.unpack_from("=I", data, attribute + 4)
+            attribute += max(4, length + 3 & ~3)
+        at += size + 3 & ~3
+    return bool(data)

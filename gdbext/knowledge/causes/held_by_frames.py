@@ -96,13 +96,15 @@ _RAII = (
     r"(?i:\w*(?:guard|lock(?:er)?|thread|future|scope\w*|scoped\w*|release|acquire|barrier|latch|wait\w*|join\w*"
     r"|group|message|log\w*|timer|state\w*|result|counter|block\w*)\b)"
 )
+_BUILDS = r"(?!.*(?i:cudnn.*finali[sz]e))"
+"""Not what completes a plan or a descriptor, and calls that to finalize it (cudnnBackendFinalize)."""
 _WAITS_FOR_AN_ORDER = r"(?!\w*(?i:wait|until|listen|signal|handler|watch|monitor|loop|should|request|_on_))"
 ENDS = (
     rf".*~(?!{_RAII})\w|.*destructor'?$|core::ptr::drop_in_place<|.*::drop$|.*_M_dispose$|.*__on_zero_shared\w*"
     r"|__del__$|(?:.*\.)?(?:_python_exit|_exit_function|_run_exitfuncs|_shutdown_workers|_clean_exit)$"
-    rf"|{_NAMES}{_WAITS_FOR_AN_ORDER}(?:\w*_)?(?:destroy|shutdown|finalize|uninit|deinit|fini|teardown|tear_down|dispose)\d?"
+    rf"|{_BUILDS}{_NAMES}{_WAITS_FOR_AN_ORDER}(?:\w*_)?(?:destroy|shutdown|finalize|uninit|deinit|fini|teardown|tear_down|dispose)\d?"
     r"(?:_all|_impl)?$"
-    rf"|{_NAMES}{_WAITS_FOR_AN_ORDER}\w*(?:(?<=[a-z])|(?<=_)|\b)(?:Destroy|Shut[dD]own|Finali[sz]e|Uninit|TearDown|Dispose)"
+    rf"|{_BUILDS}{_NAMES}{_WAITS_FOR_AN_ORDER}\w*(?:(?<=[a-z])|(?<=_)|\b)(?:Destroy|Shut[dD]own|Finali[sz]e|Uninit|TearDown|Dispose)"
     r"(?:Async|Impl|All|Internal|Once|Now|Locked|Threads?|Pool|Workers?)?\d?$"
 )
 """Calls that end an object, a pool or a library. Not those of guards and joins, whose end is a wait in normal work, and

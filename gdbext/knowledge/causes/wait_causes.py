@@ -263,6 +263,16 @@ CAUSES: Tuple[CauseRow, ...] = (
         most="medium",
     ),
     CauseRow(
+        "not-read",
+        "other",
+        "{Victims} {wait} in {what_where} for room to write. The other end belongs to {culprits}, whose event loop is "
+        "idle and does not watch it: whatever read from it there has ended or was paused.",
+        "epoll_ctl(2), asyncio ReadTransport.pause_reading",
+        via=("not read",),
+        ends=("rank",),
+        most="medium",
+    ),
+    CauseRow(
         "unasked",
         "other",
         "{Culprits} {wait_c} in {where} for completions of an io_uring, and {gone}. {Victims_wait}",

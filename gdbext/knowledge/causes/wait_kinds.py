@@ -52,6 +52,7 @@ LINKS = {
     "member": "has not reached it",
     "holds": "holds it",
     "other end": "has the other end open",
+    "not read": "has the other end open, and its event loop does not read it",
     "unopened": "has not opened the other end",
     "unasked": "was never asked for anything",
     "kept": "has it and does not give it back",

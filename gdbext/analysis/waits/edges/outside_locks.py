@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from gdbext.analysis.progress.running import was_woken
+from gdbext.analysis.progress.running import for_ever, was_woken
 from gdbext.analysis.verdict.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
@@ -118,9 +118,16 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
             drawing.join(node, target, "holds", "proven")
         else:
             # Of several that have it open any one may be who should act.
-            drawing.join(node, target, "other end", "proven" if len(others) == 1 else "inferred", needs=ANY)
+            link = "not read" if member is not None and pid in peer.unread_by and _rests(member) else "other end"
+            drawing.join(node, target, link, "proven" if len(others) == 1 else "inferred", needs=ANY)
             if member is None and len(others) == 1:
                 _beyond(drawing, threads, process.host, target, peer.then)
+
+
+def _rests(party: Party) -> bool:
+    """Whether its event loop waits without a limit, and no other thread of it is seen to act."""
+    threads = [one for one in party.process.threads if one.frames]
+    return party.judged.idle and all(for_ever(one) and not one.switches for one in threads)
 
 
 def _beyond(drawing: Drawing, threads: Threads, host: Optional[str], other: Node, waits: Tuple[Peer, ...]) -> None:

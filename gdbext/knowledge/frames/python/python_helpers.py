@@ -18,7 +18,7 @@ RULES = (
         r"(^|/)selectors\.py$",
         "asyncio base_events.py: a loop without events",
         "event loop",
-        under=r"_run_once$",
+        under=r"(\w+\.)?_run_once$",
     ),
     python_thread(
         "python-process-pool",
