@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
+from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
-from gdbext.discovery.locks_pipes_sockets.file_locks import tried_lock
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.tried_locks import tried_locks
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.knowledge.runtimes.tried_locks import LOCK_FILE, LOCK_FILES
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
@@ -46,23 +45,10 @@ class Neighbours:
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""
-        found = waits_for(self.proc, rank.pid, _lasting_calls(rank, stacks), asleep_in)
-        return (*found, *self._lock_files(rank.pid, stacks))
-
-    def _lock_files(self, pid: int, stacks: Sequence[ThreadStack]) -> Iterator[Peer]:
-        """Of threads that sleep between two tries."""
-        for stack in stacks:
-            path = next((frame.captures[LOCK_FILE] for frame in stack.calls if LOCK_FILE in frame.captures), None)
-            if stack.lwp and stack.sleeps is not None and isinstance(path, str):
-                peer = tried_lock(self.proc, pid, stack.lwp, path, _is_the_lock(stack))
-                if peer is not None:
-                    yield peer
-
-
-def _is_the_lock(stack: ThreadStack) -> bool:
-    """Whether the file itself is the lock, by the function that waits for it."""
-    frame = next(frame for frame in stack.calls if LOCK_FILE in frame.captures)
-    return any(row.exists and re.search(row.file, frame.file or "") for row in LOCK_FILES)
+        read = ProcessMemory(rank.pid).read
+        calls = {tid: as_read_or_write(call, read) for tid, call in _lasting_calls(rank, stacks).items()}
+        found = waits_for(self.proc, rank.pid, calls, asleep_in)
+        return (*found, *tried_locks(self.proc, rank.pid, stacks))
 
 
 def _searched(rank: LiveRank) -> process_locks.Searched:

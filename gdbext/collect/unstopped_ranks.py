@@ -38,11 +38,12 @@ def copies(pids: Sequence[int], budget: Budget, during: Callable[[int], Held]) -
 def merge_python_stacks(before: Optional[PythonStacks], found: PythonStacks, tids: FrozenSet[int]) -> PythonStacks:
     """The Python stacks that are known, and of those that were found the ones of these threads: the others ran."""
     threads = {tid: thread for tid, thread in found.threads.items() if tid in tids}
-    problems = found.problems
+    problems, tasks = found.problems, tuple(task for task in found.tasks if task.thread in tids)
     if before is not None:
         threads = {**before.threads, **threads}
+        tasks = (*(task for task in before.tasks if task.thread not in tids), *tasks)
         problems = tuple(dict.fromkeys((*before.problems, *problems)))
-    return dataclasses.replace(found, threads=threads, problems=problems)
+    return dataclasses.replace(found, threads=threads, problems=problems, tasks=tasks)
 
 
 def summary(copy: ProcessCopy) -> str:

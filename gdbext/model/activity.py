@@ -16,6 +16,15 @@ class Child:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """A child that a signal ended, and whose parent has not asked for its exit status."""
+
+    name: str
+    pid: int
+    signal: int
+
+
+@dataclass(frozen=True)
 class Activity:
     """Differences over `seconds`; None where the kernel does not say."""
 
@@ -27,3 +36,4 @@ class Activity:
     written_bytes: Optional[int] = None  # what write calls took, to a disk or to memory
     own_bytes: Optional[int] = None  # what its main thread alone read or wrote, the greater of the two
     napping: Optional[int] = None  # how many processes below it are in a sleep of a length that they chose
+    ended: Tuple[Ended, ...] = ()  # its own children alone

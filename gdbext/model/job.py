@@ -14,6 +14,7 @@ from gdbext.model.gpu_errors import GpuError
 from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.stack import ThreadStack
+from gdbext.model.tasks import PythonTask
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 from gdbext.model.witness import Witness
@@ -115,6 +116,7 @@ class RankSnapshot:
     communicator_notes: Tuple[str, ...] = ()  # what kept them from being read, and how far a search for them came
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
+    tasks: Tuple[PythonTask, ...] = ()  # of asyncio, that are suspended
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
     refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way

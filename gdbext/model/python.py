@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple
 
 from gdbext.model.stack import Frame
+from gdbext.model.tasks import PythonTask
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,4 @@ class PythonStacks:
     version: str  # "3.11"
     threads: Mapping[int, PythonThread]
     problems: Tuple[str, ...] = ()
+    tasks: Tuple[PythonTask, ...] = ()

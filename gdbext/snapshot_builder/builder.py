@@ -132,6 +132,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         environment=reading.environment(),
         libraries=tuple(path for path in dict.fromkeys(reading.mapped_files()) if TELLING.search(path)),
         python=python.version if python else None,
+        tasks=python.tasks if python else (),
         said=reading.said(),
         source=reading.source,
         activity=reading.activity(),

@@ -22,7 +22,8 @@ EXCEPTIONS = {
         capture/locks_in_memory/lock_context.py:exists_beside capture/stop/breakpoint_guard.py:open_memories
         capture/proc_texts.py:threads_of capture/stop/no_interruption.py:_own_threads
         inside_gdb/stacks/read_copies.py:_end_with inside_gdb/stacks/held_ranks.py:_HeldReading.alive
-        discovery/locks_pipes_sockets/open_files.py:each_descriptor discovery/locks_pipes_sockets/peers.py:_wakes_itself
+        discovery/locks_pipes_sockets/open_files.py:each_descriptor
+        discovery/locks_pipes_sockets/open_files.py:descriptors
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files

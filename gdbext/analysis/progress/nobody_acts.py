@@ -35,6 +35,7 @@ from gdbext.model.text.patterns import regex
 _TAKES = ("__enter__", "acquire", "put")
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _MEETS = regex(r"Barrier\.wait$")
+_WAITING_FILES = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 
@@ -176,14 +177,34 @@ def _ran(view: JobView) -> bool:
 
 
 def _to_blame(view: JobView, asking: Sequence[Party]) -> List[Party]:
-    """Whose task waits for neither a result nor a message; else who has asked for nothing; else who waits for more than
+    """Who waits at a barrier that others are past; else whose task waits for neither a result nor a message; else who has asked for nothing; else who waits for more than
     the end or the result of another one; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    for some in (inside, parties_without(view.parties, _of(view, asking)), ends):
+    late = [one for one in asking if _is_left_behind(view, one)]
+    for some in (late, inside, parties_without(view.parties, _of(view, asking)), ends):
         if some:
             return _of(view, some)
     return list(view.parties)
+
+
+def _is_left_behind(view: JobView, one: Party) -> bool:
+    """Whether it waits at a barrier or for an event, and others of its program are further on in the function that it
+    was called from: they were there when it was not, and do not come again."""
+    calls = calls_of(one)
+    at = next((number for number, name in enumerate(calls) if _MEETS.search(name)), None)
+    frames = one.thread.calls if one.thread is not None else ()
+    python = [frame for frame in frames if frame.language == "python"]
+    mine = next((frame for frame in python if not _WAITING_FILES.search(frame.file or "")), None)
+    if at is None or mine is None or mine.line is None:
+        return False
+    others = (
+        frame for party in view.parties if party.index != one.index and party.thread for frame in party.thread.calls
+    )
+    return any(
+        (frame.function, frame.file) == (mine.function, mine.file) and (frame.line or 0) > (mine.line or 0)
+        for frame in others
+    )
 
 
 def _of(view: JobView, threads: Sequence[Party]) -> List[Party]:

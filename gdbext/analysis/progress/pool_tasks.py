@@ -56,7 +56,7 @@ def starved(view: JobView) -> Optional[Candidate]:
         if len(workers) < 2 or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
             continue
         loops = [one for one in others if one.judged.idle or one.judged.helper]
-        if loops and all(_takes_clients_alone(one) for one in loops) and all(map(_stands, others)):
+        if loops and all(takes_clients_alone(one) for one in loops) and all(map(stands, others)):
             return _starved(workers, loops)
     return None
 
@@ -90,12 +90,12 @@ def _waits_inside_of_task(one: Party) -> bool:
     return one.judged.rule == "python-wait" and not _LOCKS.search(by or "")
 
 
-def _takes_clients_alone(loop: Party) -> bool:
+def takes_clients_alone(loop: Party) -> bool:
     files: Tuple[str, ...] = tuple(one.file for one in loop.process.peers if one.thread == loop.lwp)
-    return _stands(loop) and bool(files) and all(file.endswith(LISTENING) for file in files)
+    return stands(loop) and bool(files) and all(file.endswith(LISTENING) for file in files)
 
 
-def _stands(one: Party) -> bool:
+def stands(one: Party) -> bool:
     """Whether it waits without a limit, and was not woken."""
     return one.thread is not None and not one.thread.switches and for_ever(one.thread)
 

@@ -19,6 +19,7 @@ from gdbext.capture.python.runtime import Interpreter, Read
 from gdbext.knowledge.runtimes.cpython import FrameLayout, InterpreterLayout
 from gdbext.model.python import PythonStacks, PythonThread
 from gdbext.model.stack import Captured, Frame
+from gdbext.model.tasks import PythonTask
 
 _PAGE = SMALLEST_PAGE
 _WORD = struct.Struct("<Q")
@@ -196,12 +197,14 @@ def resolve(
     pthreads: Optional[Mapping[int, int]] = None,
     arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]] = lambda frame, address, data: {},
     marks: Callable[[FrozenThread], Tuple[int, ...]] = lambda thread: (),
+    tasks: Callable[[FrozenThread, int], Tuple[PythonTask, ...]] = lambda thread, tid: (),
 ) -> PythonStacks:
     """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader; `marks`:
     local_marks.reader, asked for a few threads.
 
-    `tids` are the threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(),
-    which is the thread pointer of its registers, to the thread's id, where these are at hand.
+    `tasks`: asyncio_tasks.reader. `tids` are the threads that exist (a forked child may carry its parent's ids);
+    `pthreads` maps pthread_self(), which is the thread pointer of its registers, to the thread's id, where these are at
+    hand.
     """
     layout = frozen.interpreter.layout
     pages = Pages(read)
@@ -209,6 +212,7 @@ def resolve(
     threads: Dict[int, PythonThread] = {}
     problems = list(frozen.problems)
     lost = 0
+    suspended: List[PythonTask] = []
     marked = frozenset(id(one) for one in frozen.threads[-MOST_MARKED:])  # the main thread comes last
     for thread in frozen.threads:
         tid = _tid(thread, pages, tids, pthreads)
@@ -217,6 +221,7 @@ def resolve(
             continue
         groups = _groups(thread, layout, objects, arguments)
         named = PythonThread(groups, thread.gil, thread.truncated, marks(thread) if id(thread) in marked else ())
+        suspended += tasks(thread, tid)
         known = threads.get(tid)
         if known is not None and known.groups and named.groups:
             problems.append(f"thread {tid} has frames in several interpreters; the longest stack is shown")
@@ -226,7 +231,8 @@ def resolve(
         problems.append(f"{lost} Python threads could not be told apart from the others of the process")
     problems += (f"{count} x {text}" for text, count in Counter(objects.problems).items())
     problems += objects.limits
-    return PythonStacks("{}.{}".format(*frozen.interpreter.version), threads, tuple(dict.fromkeys(problems)))
+    version = "{}.{}".format(*frozen.interpreter.version)
+    return PythonStacks(version, threads, tuple(dict.fromkeys(problems)), tuple(suspended))
 
 
 def thread_of(frozen: Frozen, read: Read, tid: int) -> Optional[FrozenThread]:

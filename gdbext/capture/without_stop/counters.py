@@ -10,13 +10,14 @@ from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequenc
 from gdbext.capture.proc_texts import text_of
 from gdbext.capture.without_stop.syscall_line import Standing, call_number, parse_standing
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
-from gdbext.model.activity import Activity, Child
+from gdbext.model.activity import Activity, Child, Ended
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LEAST = 0.05
 """Fraction of a core from which a child counts as working."""
 _MOST_CHILDREN = 8
 _MOST_NAPPING = 64
+_SIGNAL = 0x7F  # of the status of a process that has ended (wait(2)); the kernel shows it to those who may trace it
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class _Process:
     major_faults: int
     ticks: int
     started: int
+    ended_by: int = 0  # the signal, of one that has ended and waits for its parent to ask
 
 
 class _Bytes(NamedTuple):
@@ -118,9 +120,15 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
             children=_children(pid, set(pids), below, before, after),
             written_bytes=written,
             own_bytes=max((one for one in own if one is not None), default=None),
+            ended=_ended(below.get(pid, ()), after.processes),
             napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
         )
     return found
+
+
+def _ended(pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:
+    found = (Ended(processes[pid].name, pid, processes[pid].ended_by) for pid in pids if processes[pid].ended_by)
+    return tuple(found)[:_MOST_CHILDREN]
 
 
 def _children(
@@ -161,7 +169,9 @@ def _process(stat: str) -> Optional[_Process]:
     name, _, rest = stat.partition("(")[2].rpartition(")")
     fields = rest.split()
     try:
-        return _Process(name, int(fields[1]), int(fields[9]), int(fields[11]) + int(fields[12]), int(fields[19]))
+        ended_by = int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else 0
+        ticks = int(fields[11]) + int(fields[12])
+        return _Process(name, int(fields[1]), int(fields[9]), ticks, int(fields[19]), ended_by)
     except (IndexError, ValueError):
         return None
 

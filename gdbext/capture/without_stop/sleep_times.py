@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import replace
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import this_machine
@@ -42,13 +42,21 @@ def until_awake(processes: Mapping[int, Sequence[ThreadStack]]) -> float:
 
 
 def _left(registers: Sequence[int], pieces: Pieces) -> Optional[float]:
-    """Seconds after which its sleep ends, at most: of a relative one nobody knows when it began."""
-    call = syscall_of(registers)
+    def read(address: int, size: int) -> Optional[bytes]:
+        data = pieces.cut(address, size).data
+        return data if len(data) == size else None
+
+    return sleep_left(syscall_of(registers), read)
+
+
+def sleep_left(call: Optional[Sequence[int]], read: Callable[[int, int], Optional[bytes]]) -> Optional[float]:
+    """Seconds after which a sleep (number and arguments of its call) ends, at most: of a relative one nobody knows when
+    it began."""
     if call is None or call[0] not in (NANOSLEEP, CLOCK_NANOSLEEP):
         return None
     clock, flags, address = (None, 0, call[1]) if call[0] == NANOSLEEP else call[1:4]
-    data = pieces.cut(address, _TIME.size).data
-    if len(data) < _TIME.size:
+    data = read(address, _TIME.size)
+    if data is None:
         return None
     seconds, nanoseconds = _TIME.unpack(data)
     if seconds < 0 or not 0 <= nanoseconds < _SECOND:

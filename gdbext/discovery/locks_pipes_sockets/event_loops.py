@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Dict, List, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.listening import listening
-from gdbext.discovery.locks_pipes_sockets.open_files import MOST_FILES, file_of, read_fdinfo
+from gdbext.discovery.locks_pipes_sockets.open_files import MOST_FILES, descriptors, file_of, read_fdinfo
 from gdbext.discovery.locks_pipes_sockets.sockets import unix_peers
 from gdbext.discovery.proc.procfs import ProcFS
 
@@ -25,7 +24,7 @@ def leaves_unread(proc: ProcFS, pid: int, file: str) -> bool:
     """Whether a process has event loops, none of which asks whether there is something to read in this file, and
     nothing but a new client or the process itself can change that: it watches no other connection, and waits for no
     room to write."""
-    names = _descriptors(proc, pid)
+    names = descriptors(proc, pid)
     loops = [seen for seen in (watched(proc, pid, name) for name in names) if seen]
     if not loops:
         return False
@@ -45,11 +44,4 @@ def wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
     if file.startswith("eventfd"):
         return True
     peer = unix_peers().get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
-    return bool(peer) and any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in _descriptors(proc, pid))
-
-
-def _descriptors(proc: ProcFS, pid: int) -> List[str]:
-    try:
-        return os.listdir(f"{proc.root}/{pid}/fd")[:MOST_FILES]
-    except OSError:
-        return []
+    return bool(peer) and any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in descriptors(proc, pid))

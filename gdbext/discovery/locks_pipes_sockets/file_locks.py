@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import List, Match, Optional, Sequence, Tuple
+from typing import Dict, List, Match, Optional, Sequence, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.open_files import (
     INODE,
-    each_descriptor,
+    descriptors,
     field,
     holders_of_lock,
-    opened_by_name,
     read_fdinfo,
     states_and_names,
 )
@@ -23,7 +22,6 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
-from gdbext.safe_open.files import status
 
 _WAITING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 _AT_ONCE = 4  # LOCK_NB
@@ -138,6 +136,26 @@ def _is_of(row: Match[str], pid: int, inode: Optional[int], device: str) -> bool
     return int(row["pid"]) == pid and inode in (None, int(row["inode"]))
 
 
+def holders_of_opened(proc: ProcFS, pid: int) -> Dict[str, List[int]]:
+    """Of the files that a process has open those that other processes have locked by fcntl(2), and who: where there are
+    any, those that have it for writing."""
+    text = proc.text("locks")
+    rows = [] if isinstance(text, Missing) else [row for row in map(_LINE.match, text.splitlines()) if row is not None]
+    held: Dict[Tuple[str, int], List[Match[str]]] = {}
+    for row in rows:
+        if row["waits"] is None and int(row["pid"]) not in (_OF_FILE, _ELSEWHERE, pid):
+            held.setdefault((row["device"], int(row["inode"])), []).append(row)
+    found: Dict[str, List[int]] = {}
+    for descriptor in descriptors(proc, pid) if held else ():
+        info = read_fdinfo(proc, pid, descriptor)
+        locks = held.get((_device(proc, pid, info), field(INODE, info) or 0), [])
+        writers = [row for row in locks if " WRITE " in row[0]]
+        if locks:
+            file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
+            found[file] = sorted({int(row["pid"]) for row in writers or locks})
+    return found
+
+
 def _known(proc: ProcFS, pid: int) -> Maybe[int]:
     if pid == _OF_FILE:
         return Missing("it belongs to an open file, and the kernel does not report the owner")
@@ -146,59 +164,3 @@ def _known(proc: ProcFS, pid: int) -> Maybe[int]:
     if not proc.exists(pid):
         return Missing(f"pid {pid} took it and has ended; another process has the open file")
     return pid
-
-
-# --- locks that are asked for again and again: who waits has the file open for moments ---
-
-_LOCKED = re.compile(r"^lock:", re.MULTILINE)
-
-
-def tried_lock(proc: ProcFS, pid: int, tid: int, path: str, exists: bool) -> Optional[Peer]:
-    """The row of a thread that asks for the lock again and again; None where it can have it now. `exists`: the file is
-    the lock while it is there, and whoever made it has it open."""
-    inside = _inside(proc, pid, path)
-    place = f"{proc.root}/{pid}/root{inside}"
-    file = _identity(place) if inside else None
-    if file is None:
-        return None
-    found: List[int] = []
-
-    def look(other: int, name: str) -> None:
-        if other == pid or other in found or not opened_by_name(proc, other, name, os.path.basename(path)):
-            return
-        text = read_fdinfo(proc, other, name)
-        number = field(INODE, text)  # overlayfs may show another one than stat(2)
-        same = number in (None, file[1]) or opened_by_name(proc, other, name, inside.lstrip("/"))
-        if same and (exists or _LOCKED.search(text)):
-            found.append(other)
-
-    whole = each_descriptor(proc, look)
-    if _identity(place) != file:  # released meanwhile
-        return None
-    if found:
-        return Peer(tid, path, tuple(found), *states_and_names(proc, found), lock=True)
-    if not exists:
-        return None
-    if not whole:
-        unknown = Missing("some processes of this host may not be inspected")
-        return Peer(thread=tid, file=path, processes=unknown, lock=True)
-    return Peer(thread=tid, file=path, processes=(), lock=True)
-
-
-def _inside(proc: ProcFS, pid: int, path: str) -> str:
-    """The whole path as that process sees it; "" where its working folder is not known."""
-    if path.startswith("/"):
-        return path
-    try:
-        return os.path.join(os.readlink(f"{proc.root}/{pid}/cwd"), path)
-    except OSError:
-        return ""
-
-
-def _identity(path: str) -> Optional[Tuple[int, int]]:
-    """Device and inode of a regular file; None for anything else, and where its file system does not answer."""
-    try:
-        found = status(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

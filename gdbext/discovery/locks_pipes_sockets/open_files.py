@@ -113,6 +113,14 @@ def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:
     return whole
 
 
+def descriptors(proc: ProcFS, pid: int) -> List[str]:
+    """The numbers of the open files of a process; none where it may not be looked into."""
+    try:
+        return os.listdir(f"{proc.root}/{pid}/fd")[:MOST_FILES]
+    except OSError:
+        return []
+
+
 def _access(proc: ProcFS, pid: int, name: str) -> int:
     flags = field("flags", read_fdinfo(proc, pid, name), base=8)
     return _ACCESS if flags is None else flags & _ACCESS

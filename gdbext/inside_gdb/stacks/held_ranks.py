@@ -16,11 +16,14 @@ from gdbext.analysis.stacks.interleave import interleave
 from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.pointer_search import search_result
-from gdbext.capture.python import python_arguments
+from gdbext.capture.python import asyncio_tasks, local_marks, python_arguments
 from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.without_stop import kernel_threads as threads
+from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.tried_locks import tried_locks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores
@@ -132,7 +135,10 @@ class _HeldReading(ProcessReading):
     def peers(self, stacks: Stacks) -> Tuple[Peer, ...]:
         if self._is_core:
             return ()
-        return waits_for(ProcFS(), self.process.pid, {one.lwp: one.syscall for one in stacks if one.lwp})
+        proc, pid = ProcFS(), self.process.pid
+        read = ProcessMemory(pid).read
+        calls = {one.lwp: as_read_or_write(one.syscall, read) for one in stacks if one.lwp and one.syscall}
+        return (*waits_for(proc, pid, calls), *tried_locks(proc, pid, stacks))
 
     def handlers(self) -> Optional[Tuple[int, ...]]:
         return None if self._is_core else ProcFS().handlers(self.process.pid)
@@ -209,7 +215,8 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
             problems.append(f"no Python frames: {found.reason}")
         return None
     frozen = freeze(found, read)
-    stacks = resolve(frozen, read, tids, arguments=python_arguments.reader(frozen, read))
+    arguments, marks = python_arguments.reader(frozen, read), local_marks.reader(frozen, read)
+    stacks = resolve(frozen, read, tids, None, arguments, marks, asyncio_tasks.reader(frozen, read))
     problems += [f"Python: {problem}" for problem in stacks.problems]
     return stacks
 
@@ -226,6 +233,7 @@ def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
         cpu=subject.cpu.get(times.tid),
         wchan=times.wchan,
         syscall=times.syscall,
+        sleeps=sleep_left(times.syscall, ProcessMemory(subject.rank.process.pid).read),
     )
 
 

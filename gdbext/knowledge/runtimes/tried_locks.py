@@ -32,3 +32,7 @@ LOCK_FILES: Tuple[LockFileRow, ...] = (
     ),
 )
 """A new library is a row."""
+
+TRIES_OPENED = r"sqlite3InvokeBusyHandler$|sqliteDefaultBusyCallback$"
+"""Functions of C that sleep between two tries to lock a file which they have open (sqlite3_busy_timeout): no argument
+names it, but the kernel says who has the lock."""

@@ -1,0 +1,74 @@
+"""Processes that look at memory again and again for what a child was to write there, which was killed."""
+
+from __future__ import annotations
+
+import signal
+from typing import List, Optional
+
+from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
+from gdbext.analysis.progress.running import seconds_in_place
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.model.activity import Ended
+from gdbext.model.verdict import Evidence
+
+
+def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
+    """They have been at one place for as long as an endless loop takes to be called one; nobody else acts."""
+    if not is_independent_job(view) or not looked_long(view):
+        return None
+    spinning = [party for party in view.parties if _died(party) and _spins(view, party)]
+    others = parties_without(view.parties, spinning)
+    if not spinning or any(_acts(one) for party in others for one in threads_of(view, party.index)):
+        return None
+    own = [one for party in spinning for one in threads_of(view, party.index) if one.lwp != party.lwp]
+    if any(_acts(one) for one in own if one.judged.helper is None):
+        return None
+    gone = [child for party in spinning for child in _died(party)]
+    names = ", ".join(f"pid {child.pid} ({child.name}, {_signal(child)})" for child in gone[:3])
+    summary = (
+        f"{start(who(spinning))} {verb(spinning, 'keeps', 'keep')} checking memory in {where(spinning[0])}, and has been "
+        f"there for {min(seconds_in_place(view, one, ()) for one in spinning):.0f} s. A child of it was killed: {names}. "
+        "Most likely the loop waits for what that child would have written."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(spinning),
+        victims=tuple(others),
+        evidence=(
+            *evidence_of(spinning, others),
+            *(
+                Evidence(f"pid {one.pid} ({one.name}) was ended by {_signal(one)}", spinning[0].index)
+                for one in gone[:3]
+            ),
+        ),
+    )
+
+
+def _died(party: Party) -> List[Ended]:
+    activity = party.process.activity
+    return list(activity.ended) if activity is not None else []
+
+
+def _spins(view: JobView, party: Party) -> bool:
+    """Whether it runs at one place, in native code, or gives its processor away there."""
+    runs = is_yielding(party) or (party.kind == "native-compute" and party.judged.rule not in OWN_SLEEPS)
+    return runs and seconds_in_place(view, party, ()) >= view.spinning_after
+
+
+def _acts(one: Party) -> bool:
+    return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
+
+
+def _signal(child: Ended) -> str:
+    try:
+        return signal.Signals(child.signal).name
+    except ValueError:
+        return f"signal {child.signal}"
+
+
+LOST = (spins_for_dead_child,)

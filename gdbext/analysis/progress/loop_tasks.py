@@ -1,0 +1,174 @@
+"""Tasks of an event loop of Python that wait for each other, or for what only another task could give.
+
+The thread of such a loop looks like an idle server's: it waits for events. What its tasks wait for, memory tells.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+
+from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.verdict.wording import who
+from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.runtimes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
+from gdbext.model.codes import Given
+from gdbext.model.missing import Missing
+from gdbext.model.stack import Frame
+from gdbext.model.tasks import PythonTask
+from gdbext.model.text.patterns import regex
+
+_WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
+_ASYNCIO = regex(r"(^|/)asyncio/")
+_MOST_SHOWN = 4
+_MOST_TASKS = 256
+"""So many are read: where there are more, nobody knows what the others do."""
+_OUTSIDE = ""
+
+
+def tasks_in_circle(view: JobView) -> Optional[Candidate]:
+    """Each has a lock of asyncio that the next one wants."""
+    for loop, tasks in _loops(view):
+        circle = _circle(tasks)
+        if not circle:
+            continue
+        rests = stands(loop)
+        if not rests and not _seen_before(view, loop, circle):
+            continue
+        following = [*circle[1:], circle[0]]
+        pairs = [f"{_label(one)} waits in {_place(one)} for a lock that {_label(other)} holds"
+                 for one, other in zip(circle, following)][:_MOST_SHOWN]  # fmt: skip
+        lead = f"Tasks of the event loop of {_process(view, loop)} wait for each other"
+        if len(circle) == 1:
+            lead = f"A task of the event loop of {_process(view, loop)} waits for itself"
+            pairs = [f"{_label(circle[0])} waits in {_place(circle[0])} for a lock that it already holds"]
+        summary = f"{lead}: {'; '.join(pairs)}. None of them can proceed."
+        return _found(view, loop, summary, "high" if rests else "medium")
+    return None
+
+
+def no_task_left(view: JobView) -> Optional[Candidate]:
+    """Some wait for what only another task could give, and no other task waits for anything from outside."""
+    for loop, tasks in _loops(view):
+        kinds = [_kind(task) for task in tasks]
+        waiting = [task for task, kind in zip(tasks, kinds) if kind in (LOCKS, TURNS)]
+        if not waiting and WORK not in kinds:  # all wait for the end of others
+            waiting = [task for task, kind in zip(tasks, kinds) if kind == OTHERS]
+            waiting = waiting if len(waiting) > 1 else []
+        if not waiting or _OUTSIDE in kinds or len(tasks) >= _MOST_TASKS or not stands(loop):
+            continue
+        others = threads_of(view, loop.index, lambda one: one.helper in (None, EVENT_LOOP))
+        if not all(stands(one) for one in others):
+            continue
+        one = waiting[0]
+        many = f"{len(waiting)} tasks" if len(waiting) > 1 else "A task"
+        ends = "what they wait for" if len(waiting) > 1 else "what it waits for"
+        summary = (
+            f"{many} of the event loop of {_process(view, loop)} {'wait' if len(waiting) > 1 else 'waits'} in "
+            f"{_place(one)}. Only another task could give {ends}, and none is left that could: no other task waits for "
+            "a reply or a timer, so whoever should act has ended, or waits as well."
+        )
+        return _found(view, loop, summary, "medium" if _is_alone(loop) else "low")
+    return None
+
+
+def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
+    """Threads that run a loop and wait for events, with their tasks."""
+    if view.given is not Given.LIVE or not view.has_two_looks:
+        return
+    for process in view.snapshot.processes:
+        by_thread: Dict[int, List[PythonTask]] = {}
+        for task in process.tasks:
+            by_thread.setdefault(task.thread, []).append(task)
+        for party in threads_of(view, process.index) if by_thread else ():
+            tasks = by_thread.get(party.lwp or 0)
+            if tasks and (party.judged.idle or party.judged.helper == EVENT_LOOP):
+                yield party, tasks
+
+
+def _kind(task: PythonTask) -> str:
+    """What a task waits for, by its innermost coroutine (knowledge/runtimes/asyncio_waits.py); "": something that may
+    come from outside."""
+    inner = task.frames[0]
+    for kind, function, file in _WAITS:
+        if function.search(inner.function or "") and file.search(inner.file or ""):
+            return kind
+    return OTHERS if task.waits_for in JOINED else _OUTSIDE
+
+
+def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
+    holder = {lock: task for task in tasks for lock in task.holds}
+    for first in tasks:
+        way: List[PythonTask] = []
+        task: Optional[PythonTask] = first
+        while task is not None and task not in way:
+            way.append(task)
+            task = holder.get(task.wants) if task.wants else None
+        if task is first:
+            return way
+    return []
+
+
+def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bool:
+    """Whether an earlier look saw the same: of a loop that works somebody may give up after a while."""
+    return any(
+        set(circle) <= set(process.tasks)
+        for earlier in view.before
+        for process in earlier.snapshot.processes
+        if process.pid == loop.process.pid
+    )
+
+
+def _is_alone(loop: Party) -> bool:
+    """Whether nothing but new clients and its own threads can wake it."""
+    files = [one for one in loop.process.peers if one.thread == loop.lwp]
+    own = any(not isinstance(one.processes, Missing) and set(one.processes) == {loop.process.pid} for one in files)
+    return own or takes_clients_alone(loop)
+
+
+def _found(view: JobView, loop: Party, summary: str, confidence: str) -> Candidate:
+    own = [party for party in view.parties if party.index == loop.index]
+    victims = [
+        party
+        for party in parties_without(view.parties, own)
+        if any(one.thread == party.lwp and _is_end(one.processes, loop.process.pid) for one in party.process.peers)
+    ]
+    return Candidate(
+        cause="lock-order-deadlock",
+        confidence=confidence,
+        summary=summary,
+        culprits=(loop,),
+        victims=tuple(victims),
+        evidence=evidence_of([loop], victims),
+    )
+
+
+def _is_end(processes: object, pid: Optional[int]) -> bool:
+    return isinstance(processes, tuple) and pid in processes
+
+
+def _process(view: JobView, loop: Party) -> str:
+    own = [party for party in view.parties if party.index == loop.index]
+    return who(own) if own else loop.process.label
+
+
+def _label(task: PythonTask) -> str:
+    return f"task {task.name}" if task.name else "a task"
+
+
+def _place(task: PythonTask) -> str:
+    """`Lock.acquire, called from move (cache.py:19)`."""
+    inner = task.frames[0]
+    caller = next((one for one in task.frames if not _ASYNCIO.search(one.file or "")), inner)
+    said = f"{inner.function}, called from " if caller is not inner else ""
+    return f"{said}{_frame(caller)}"
+
+
+def _frame(one: Frame) -> str:
+    place = f" ({os.path.basename(one.file)}:{one.line})" if one.file else ""
+    return f"{one.function}{place}"
+
+
+LOST = (tasks_in_circle, no_task_left)

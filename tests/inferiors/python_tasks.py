@@ -1,0 +1,30 @@
+"""A loop with two tasks in a circle of locks, one that waits for them, one for work and one for clients; says "ready",
+and the addresses of the locks, when all stand."""
+
+import asyncio
+
+
+async def move(first, second):
+    async with first:
+        await asyncio.sleep(0)
+        async with second:
+            pass
+
+
+async def consume(queue):
+    await queue.get()
+
+
+async def main():
+    one, other = asyncio.Lock(), asyncio.Lock()
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    asyncio.create_task(consume(asyncio.Queue()), name="consumer").done()
+    tasks = [asyncio.create_task(move(one, other), name="in"), asyncio.create_task(move(other, one), name="out")]
+    serving = asyncio.create_task(server.serve_forever(), name="server")
+    asyncio.create_task(asyncio.sleep(0)).done()
+    await asyncio.sleep(0.1)
+    print("ready", hex(id(one)), hex(id(other)), flush=True)
+    await asyncio.gather(serving, *tasks)
+
+
+asyncio.run(main())
