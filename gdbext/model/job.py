@@ -116,6 +116,7 @@ class RankSnapshot:
     communicator_notes: Tuple[str, ...] = ()  # what kept them from being read, and how far a search for them came
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
+    started: Optional[int] = None  # clock ticks after boot
     tasks: Tuple[PythonTask, ...] = ()  # of asyncio, that are suspended
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known

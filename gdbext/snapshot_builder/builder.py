@@ -133,6 +133,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         libraries=tuple(path for path in dict.fromkeys(reading.mapped_files()) if TELLING.search(path)),
         python=python.version if python else None,
         tasks=python.tasks if python else (),
+        started=process.start_time,
         said=reading.said(),
         source=reading.source,
         activity=reading.activity(),

@@ -32,6 +32,30 @@ def test_children_of_a_rank_inherit_its_variables(tree):
     assert others == {10: "launcher", 30: "child of rank 1", 31: "child of rank 1", 32: "helper"}
 
 
+def _ranks_with_threads(tree, parent, *numbers):
+    for number in numbers:
+        environ = {"RANK": number, "WORLD_SIZE": 3, "MASTER_ADDR": "h", "MASTER_PORT": 1}
+        tree.add(20 + number, parent, "python train.py", environ=environ, files=(TORCH,), threads=9)
+
+
+def test_what_a_rank_that_was_killed_has_forked_is_not_that_rank(tree):
+    tree.add(10, 1, "bash run.sh")
+    _ranks_with_threads(tree, 10, 0, 1)
+    environ = {"RANK": 2, "WORLD_SIZE": 3, "MASTER_ADDR": "h", "MASTER_PORT": 1}
+    tree.add(40, 1, "python train.py", environ=environ, files=(TORCH,))
+    jobs = find_jobs(ProcFS(str(tree.folder)), Selector())
+    assert [({rank.rank: rank.pid for rank in job.ranks}, job.absent) for job in jobs] == [({0: 20, 1: 21}, (2,))]
+
+
+@pytest.mark.parametrize("parent", [1, 10], ids=["a launcher that has ended", "a rank without threads yet"])
+def test_a_rank_with_one_thread_among_its_likes_is_a_rank(tree, parent):
+    tree.add(10, 1, "bash run.sh")
+    _ranks_with_threads(tree, parent, 0, 1)
+    environ = {"RANK": 2, "WORLD_SIZE": 3, "MASTER_ADDR": "h", "MASTER_PORT": 1}
+    tree.add(40, parent, "python train.py", environ=environ, files=(TORCH,))
+    assert found(tree)[0] == [{0: 20, 1: 21, 2: 40}]
+
+
 def test_forked_child_shows_the_title_of_its_parent(tree):
     tree.titled(20, 1, "VLLM::Worker_TP0", group=5)
     tree.titled(21, 1, "VLLM::Worker_TP1", group=5)

@@ -26,27 +26,26 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
     own = [one for party in spinning for one in threads_of(view, party.index) if one.lwp != party.lwp]
     if any(_acts(one) for one in own if one.judged.helper is None):
         return None
-    gone = [child for party in spinning for child in _died(party)]
-    names = ", ".join(f"pid {child.pid} ({child.name}, {_signal(child)})" for child in gone[:3])
+    gone = [child for party in spinning for child in _died(party)][:3]
+    seconds = min(seconds_in_place(view, one, ()) for one in spinning)
     summary = (
-        f"{start(who(spinning))} {verb(spinning, 'keeps', 'keep')} checking memory in {where(spinning[0])}, and has been "
-        f"there for {min(seconds_in_place(view, one, ()) for one in spinning):.0f} s. A child of it was killed: {names}. "
-        "Most likely the loop waits for what that child would have written."
+        f"{start(who(spinning))} {verb(spinning, 'has', 'have')} been checking memory in {where(spinning[0])} for "
+        f"{seconds:.0f} s. A child was killed: {', '.join(map(_text, gone))}. Most likely the loop waits for what that "
+        "child would have written."
     )
+    ended = (Evidence(f"{_text(one)}: its parent has not asked for its exit status", spinning[0].index) for one in gone)
     return Candidate(
         cause="other",
         confidence="low",
         summary=summary,
         culprits=tuple(spinning),
         victims=tuple(others),
-        evidence=(
-            *evidence_of(spinning, others),
-            *(
-                Evidence(f"pid {one.pid} ({one.name}) was ended by {_signal(one)}", spinning[0].index)
-                for one in gone[:3]
-            ),
-        ),
+        evidence=(*evidence_of(spinning, others), *ended),
     )
+
+
+def _text(child: Ended) -> str:
+    return f"pid {child.pid} ({child.name}, {_signal(child)})"
 
 
 def _died(party: Party) -> List[Ended]:

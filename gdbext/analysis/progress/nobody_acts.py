@@ -30,12 +30,13 @@ from gdbext.knowledge.runtimes.system_calls import FLOCK, FUTEX, SENDMSG, SENDTO
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
 from gdbext.knowledge.spinning import LONG_SLEEP, SPINNING_AFTER
 from gdbext.model.codes import Code
+from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _MEETS = regex(r"Barrier\.wait$")
-_WAITING_FILES = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
+_WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 
@@ -177,34 +178,39 @@ def _ran(view: JobView) -> bool:
 
 
 def _to_blame(view: JobView, asking: Sequence[Party]) -> List[Party]:
-    """Who waits at a barrier that others are past; else whose task waits for neither a result nor a message; else who has asked for nothing; else who waits for more than
-    the end or the result of another one; else everybody."""
+    """Who came late to a barrier; else whose task waits for neither a result nor a message; else who has asked for
+    nothing; else who waits for more than the end or the result of another one; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    late = [one for one in asking if _is_left_behind(view, one)]
+    late = [one for one in asking if _came_late(view, one)]
     for some in (late, inside, parties_without(view.parties, _of(view, asking)), ends):
         if some:
             return _of(view, some)
     return list(view.parties)
 
 
-def _is_left_behind(view: JobView, one: Party) -> bool:
-    """Whether it waits at a barrier or for an event, and others of its program are further on in the function that it
-    was called from: they were there when it was not, and do not come again."""
-    calls = calls_of(one)
-    at = next((number for number, name in enumerate(calls) if _MEETS.search(name)), None)
-    frames = one.thread.calls if one.thread is not None else ()
-    python = [frame for frame in frames if frame.language == "python"]
-    mine = next((frame for frame in python if not _WAITING_FILES.search(frame.file or "")), None)
-    if at is None or mine is None or mine.line is None:
+def _came_late(view: JobView, one: Party) -> bool:
+    """Whether it waits at a barrier, and others of its program are past that: further on in the function that called
+    it. They were there before this process was started, and do not come again."""
+    mine, began = _caller(one), one.process.started
+    if mine is None or began is None or not matches_any(_MEETS, calls_of(one)):
         return False
-    others = (
-        frame for party in view.parties if party.index != one.index and party.thread for frame in party.thread.calls
-    )
-    return any(
-        (frame.function, frame.file) == (mine.function, mine.file) and (frame.line or 0) > (mine.line or 0)
-        for frame in others
-    )
+    past = [party for party in view.parties if party.index != one.index and _is_past(party, mine)]
+    times = [party.process.started for party in past if party.process.started is not None]
+    return bool(past) and len(times) == len(past) and began - max(times) > max(times) - min(times)
+
+
+def _caller(one: Party) -> Optional[Frame]:
+    """The first function of Python that is not one of the libraries that wait."""
+    calls = one.thread.calls if one.thread is not None else ()
+    python = (frame for frame in calls if frame.language == "python")
+    return next((frame for frame in python if not _WAITS_IN.search(frame.file or "")), None)
+
+
+def _is_past(party: Party, mine: Frame) -> bool:
+    calls = party.thread.calls if party.thread is not None else ()
+    same = (frame for frame in calls if (frame.function, frame.file) == (mine.function, mine.file))
+    return any((frame.line or 0) > (mine.line or 0) for frame in same)
 
 
 def _of(view: JobView, threads: Sequence[Party]) -> List[Party]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence
 
-from gdbext.discovery.proc.process_table import ProcessTable
+from gdbext.discovery.proc.process_table import INIT, ProcessTable
 from gdbext.discovery.ranks.rank_variables import Claim
 from gdbext.discovery.ranks.roles import RANK, Member
 
 LAUNCHER = "launcher"
 HELPER = "helper"
+LEFT = "left by a rank that has ended"
 
 
 def settle_roles(members: Mapping[int, Member], table: ProcessTable) -> Dict[int, Member]:
@@ -23,7 +24,24 @@ def settle_roles(members: Mapping[int, Member], table: ProcessTable) -> Dict[int
     members = _settle_ranks(members, table)
     alone = [member for member in members.values() if _works_alone(member, members, table)]
     promoted = {member.pid: replace(member, role=RANK) for member in alone}
-    return _settle_ranks({**members, **promoted}, table) if promoted else members
+    members = _settle_ranks({**members, **promoted}, table) if promoted else members
+    return {pid: _as_left(member, members, table) for pid, member in members.items()}
+
+
+def _as_left(member: Member, members: Mapping[int, Member], table: ProcessTable) -> Member:
+    """A process with one thread that a rank has forked and that outlives it has the rank's title and variables. The
+    other ranks have threads, and one parent, which is not its own: it was handed to a process further up."""
+    entry = member.facts.entry
+    if member.role != RANK or member.titled or member.numbered or entry.threads != 1:
+        return member
+    others = (one.facts.entry for one in members.values() if one.role == RANK and one.pid != member.pid)
+    mates = [one for one in others if one.title == entry.title]
+    parents = {one.parent for one in mates}
+    above = {one.pid for parent in parents for one in table.ancestors(parent)} | {INIT}
+    left = len(parents) == 1 and parents <= set(table.entries) and entry.parent in above - parents
+    if not left or any(one.threads < 2 or one.start_time > entry.start_time for one in mates):
+        return member
+    return replace(member, role=LEFT)
 
 
 def _below_engine(member: Member, members: Mapping[int, Member], table: ProcessTable) -> Member:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import INIT, Entry
-from gdbext.discovery.ranks.families import HELPER, LAUNCHER
+from gdbext.discovery.ranks.families import HELPER, LAUNCHER, LEFT
 from gdbext.discovery.ranks.numbering import Numbered, Sizes, missing_ranks, number
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import Claim
@@ -111,9 +111,17 @@ def form_job(text: str, ranks: Sequence[Member], census: Census) -> Job:
         ranks=tuple(_describe(one, sizes, census, RANK) for one in kept),
         others=tuple(sorted(outer + others, key=lambda process: process.pid)),
         world_size=sizes.world,
-        absent=missing_ranks(kept, sizes),
+        absent=tuple(sorted({*missing_ranks(kept, sizes), *_ended(ranks, kept, census)})),
         notes=notes + census.notes,
     )
+
+
+def _ended(ranks: Sequence[Member], kept: Sequence[Numbered], census: Census) -> Set[int]:
+    """Numbers of ranks that have left processes behind."""
+    left = [one for one in census.members.values() if one.role == LEFT and one.claim is not None]
+    own = {key_of(one, census).identity for one in ranks} if left else set()
+    numbers = {one.claim.rank for one in left if one.claim is not None and key_of(one, census).identity in own}
+    return numbers - {one.rank for one in kept}
 
 
 def _family_text(member: Member, census: Census) -> str:
