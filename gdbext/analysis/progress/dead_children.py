@@ -10,7 +10,6 @@ from gdbext.analysis.progress.running import seconds_in_place
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
-from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.activity import Ended
 from gdbext.model.verdict import Evidence
 
@@ -54,9 +53,9 @@ def _died(party: Party) -> List[Ended]:
 
 
 def _spins(view: JobView, party: Party) -> bool:
-    """Whether it runs at one place, in native code, or gives its processor away there."""
-    runs = is_yielding(party) or (party.kind == "native-compute" and party.judged.rule not in OWN_SLEEPS)
-    return runs and seconds_in_place(view, party, ()) >= view.spinning_after
+    """Whether it runs at one place, and one of the looks saw it give its processor away there: it computes nothing."""
+    same = (one for look in (*view.before, view) for one in look.parties if one.process.pid == party.process.pid)
+    return any(map(is_yielding, same)) and seconds_in_place(view, party, ()) >= view.spinning_after
 
 
 def _acts(one: Party) -> bool:

@@ -20,4 +20,4 @@ def as_read_or_write(call: Sequence[int], read: Callable[[int, int], Optional[by
     data = read(call[1], _POLLFD.size) if call[2] == 1 and call[limit[0]] in limit[1] else None
     descriptor, events, _ = _POLLFD.unpack(data) if data else (-1, 0, 0)
     kind = READ if events & _TO_READ else WRITE if events & _TO_WRITE else None
-    return call if kind is None or descriptor < 0 else (kind, descriptor)
+    return call if kind is None or descriptor < 0 else (kind, descriptor, *[0] * (len(call) - 2))
