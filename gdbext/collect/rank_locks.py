@@ -12,8 +12,8 @@ from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
+from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
-from gdbext.discovery.locks_pipes_sockets.tried_locks import tried_locks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer

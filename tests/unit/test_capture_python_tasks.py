@@ -9,7 +9,7 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import asyncio_tasks
 from gdbext.capture.python.python_frames import freeze, resolve, thread_of
 from gdbext.capture.python.runtime import find_interpreter
-from gdbext.knowledge.runtimes.asyncio_waits import COROUTINES
+from gdbext.knowledge.runtimes.cpython_objects import COROUTINES
 from tests.inferiors.python_target import PythonTarget, interpreters
 
 pytestmark = pytest.mark.process

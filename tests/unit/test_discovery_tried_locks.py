@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gdbext.discovery.locks_pipes_sockets.tried_locks import tried_lock
+from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_lock
 from gdbext.discovery.proc.procfs import ProcFS
 
 pytestmark = pytest.mark.process

@@ -16,6 +16,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Code, Given
@@ -200,7 +201,23 @@ def looked_long(view: JobView) -> bool:
     return now + (view.snapshot.apart or 0.0) - then >= view.spinning_after
 
 
+def naps_with_gil(view: JobView, one: Party) -> bool:
+    """Whether it sleeps for moments, or gives its processor away, while it has the GIL that another thread wants."""
+    if one.thread is None or one.thread.gil is not True or not (one.thread.sleeps is not None or is_yielding(one)):
+        return False
+    return any(other.kind == "gil" for other in threads_of(view, one.index))
+
+
+def _naps_beside_killed_child(party: Party) -> bool:
+    """Whether all that it does is to look again and again, and a child of it was killed: perhaps for what that one was
+    to do."""
+    activity = party.process.activity
+    return party.judged.rule in OWN_SLEEPS and activity is not None and bool(activity.ended)
+
+
 def is_working(view: JobView, party: Party) -> bool:
+    if _naps_beside_killed_child(party) or any(naps_with_gil(view, one) for one in threads_of(view, party.index)):
+        return False
     if not is_yielding(party) and (
         may_progress(party)
         or (party.thread is not None and was_woken(party.thread))

@@ -15,22 +15,19 @@ from gdbext.capture.python.containers import Containers
 from gdbext.capture.python.local_variables import FrameLocals, Locals
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
-from gdbext.knowledge.runtimes.asyncio_waits import (
+from gdbext.knowledge.causes.asyncio_waits import HAS_TASKS, LOCKS, RUNS_LOOP, WAITS
+from gdbext.knowledge.runtimes.cpython import LOCALS
+from gdbext.knowledge.runtimes.cpython_objects import (
     BOUND_TO,
     COROUTINES,
-    HAS_TASKS,
-    LOCKS,
     MODULE_NAMES,
+    OBJECTS,
     OF_LOOP,
-    RUNS_LOOP,
     SET_MASK,
     SET_TABLE,
-    WAITS,
     WEAK_TARGET,
     CoroutineRow,
 )
-from gdbext.knowledge.runtimes.cpython import LOCALS
-from gdbext.knowledge.runtimes.cpython_objects import OBJECTS
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.tasks import PythonTask

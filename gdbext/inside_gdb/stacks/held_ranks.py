@@ -22,8 +22,8 @@ from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.without_stop import kernel_threads as threads
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleep_times import sleep_left
+from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
-from gdbext.discovery.locks_pipes_sockets.tried_locks import tried_locks
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores

@@ -157,3 +157,36 @@ ITEMS_BY_ATTRIBUTE = ("ParameterList", "ParameterDict")
 
 OWN_ITEMS = ("OrderedDict", "defaultdict", "Counter", "ModelOutput", "Size")
 """Classes with a `__getitem__` of their own that gives what the dictionary or tuple holds."""
+
+# --- coroutines and tasks: as `ctypes` reads them in 3.11.7, 3.12.1 and 3.13.0 (tests/inferiors/python_tasks.py) ---
+
+
+class CoroutineRow(NamedTuple):
+    """Offsets in a coroutine, and in its frame."""
+
+    state: int  # cr_frame_state, a byte; below 0 while it can be resumed
+    frame: int  # cr_iframe
+    stack_top: int  # in the frame: how many values it has, variables and the stack
+    tasks: str  # the WeakSet of asyncio.tasks that has all tasks
+
+
+COROUTINES: Mapping[Tuple[int, int], CoroutineRow] = {
+    (3, 11): CoroutineRow(75, 80, 64, "_all_tasks"),
+    (3, 12): CoroutineRow(67, 72, 64, "_scheduled_tasks"),
+    (3, 13): CoroutineRow(67, 72, 64, "_scheduled_tasks"),
+}
+
+MODULE_NAMES = 16
+"""Offset of `md_dict` in a module."""
+
+SET_MASK, SET_TABLE = 32, 40
+"""Offsets in a set: mask and table; an entry is a key and its hash."""
+
+WEAK_TARGET = 16
+"""Offset of `wr_object` in a weak reference."""
+
+OF_LOOP = 16
+"""Offset of `fut_loop` in a task or future of C."""
+
+BOUND_TO = 24
+"""Offset of `im_self` in a bound method."""

@@ -13,6 +13,14 @@ RULES = (
         "thread pool",
     ),
     python_thread(
+        "python-event-loop",
+        r"select|_poll",
+        r"(^|/)selectors\.py$",
+        "asyncio base_events.py: a loop without events",
+        "event loop",
+        under=r"_run_once$",
+    ),
+    python_thread(
         "python-process-pool",
         r"_handle_(results|tasks|workers)|_wait_for_updates|_worker_handler|_task_handler",
         r"(multiprocess(ing)?|billiard)/pool\.py$",

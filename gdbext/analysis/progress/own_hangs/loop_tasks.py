@@ -12,8 +12,8 @@ from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.verdict.wording import who
+from gdbext.knowledge.causes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
-from gdbext.knowledge.runtimes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
@@ -22,6 +22,7 @@ from gdbext.model.text.patterns import regex
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ASYNCIO = regex(r"(^|/)asyncio/")
+_LOCK = regex(r"Lock\.")
 _MOST_SHOWN = 4
 _MOST_TASKS = 256
 """So many are read: where there are more, nobody knows what the others do."""
@@ -89,7 +90,7 @@ def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
 
 
 def _kind(task: PythonTask) -> str:
-    """What a task waits for, by its innermost coroutine (knowledge/runtimes/asyncio_waits.py); "": something that may
+    """What a task waits for, by its innermost coroutine (knowledge.causes.asyncio_waits.py); "": something that may
     come from outside."""
     inner = task.frames[0]
     for kind, function, file in _WAITS:
@@ -99,13 +100,14 @@ def _kind(task: PythonTask) -> str:
 
 
 def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
+    """Of locks alone: a semaphore may have other holders, who let it go."""
     holder = {lock: task for task in tasks for lock in task.holds}
     for first in tasks:
         way: List[PythonTask] = []
         task: Optional[PythonTask] = first
         while task is not None and task not in way:
             way.append(task)
-            task = holder.get(task.wants) if task.wants else None
+            task = holder.get(task.wants) if _LOCK.match(task.frames[0].function or "") else None
         if task is first:
             return way
     return []
@@ -114,7 +116,7 @@ def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
 def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bool:
     """Whether an earlier look saw the same: of a loop that works somebody may give up after a while."""
     return any(
-        set(circle) <= set(process.tasks)
+        all(task in process.tasks for task in circle)
         for earlier in view.before
         for process in earlier.snapshot.processes
         if process.pid == loop.process.pid

@@ -1,0 +1,61 @@
+"""A thread that keeps Python's GIL while it sleeps or gives its processor away, again and again, for what only code of
+Python could change.
+
+Who computes with the GIL may come to an end; who waits should have given it back (PyEval_SaveThread, PyDLL).
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from gdbext.analysis.progress.own_work import looked_long, naps_with_gil
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
+from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.model.codes import Given
+
+
+def keeps_gil(view: JobView) -> Optional[Candidate]:
+    """In all looks, over as long as an endless loop takes to be called one, the same thread had it, and another one
+    waited for it and executed nothing."""
+    if view.given is not Given.LIVE or not view.before or not looked_long(view):
+        return None
+    for index in range(len(view.processes)):
+        keeper = next((one for one in threads_of(view, index) if naps_with_gil(view, one)), None)
+        waiting = [one for one in threads_of(view, index) if one.kind == "gil"] if keeper is not None else []
+        starved = [one for one in waiting if _in_all_looks(view, one, None)]
+        if keeper is None or not starved or not _in_all_looks(view, keeper, True):
+            continue
+        summary = (
+            f"{start(who([keeper]))} keeps Python's GIL while it waits in {where(keeper)}; {who(starved)} "
+            f"{'has' if len(starved) == 1 else 'have'} waited for it in all samples. If it waits for something that "
+            "Python code should do, that never happens: native code must release the GIL before it waits."
+        )
+        return Candidate(
+            cause="gil-deadlock",
+            confidence="medium",
+            summary=summary,
+            culprits=(keeper,),
+            evidence=evidence_of([keeper], starved),
+        )
+    return None
+
+
+def _in_all_looks(view: JobView, one: Party, gil: Optional[bool]) -> bool:
+    """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
+    found = [_marks(look, one, gil) for look in (*view.before, view)]
+    return bool(found[0]) and all(marks == found[0] for marks in found)
+
+
+def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
+    threads = [
+        thread
+        for process in look.snapshot.processes
+        for thread in process.threads
+        if process.pid == one.process.pid and thread.lwp == one.lwp and (gil is None or thread.gil is gil)
+    ]
+    marks: List[int] = [mark for thread in threads for mark in thread.marks]
+    return tuple(marks) if all(marks) else ()
+
+
+LOST = (keeps_gil,)

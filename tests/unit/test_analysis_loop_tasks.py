@@ -1,0 +1,125 @@
+"""Tasks of an event loop that wait for each other, and twins: loops at rest, locks whose holders wait for replies."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.codes import Code
+from gdbext.model.locks import LISTENING, Peer
+from gdbext.model.missing import Missing
+from gdbext.model.tasks import PythonTask
+from tests.unit.stacks import frame, stack
+from tests.unit.test_analysis_at_work import FUTEX, MAIN, SELECTS, live, process
+from tests.unit.test_analysis_pool_tasks import EVER, LIMITED, LOOPS
+
+ANYBODY = Missing("it listens: its other end is any client that connects", Code.ANYBODY)
+ACQUIRE = ("Lock.acquire@asyncio/locks.py:113", "_ContextManagerMixin.__aenter__@asyncio/locks.py:15")
+PUT, GET = ("Queue.put@asyncio/queues.py:123",), ("Queue.get@asyncio/queues.py:158",)
+SERVES = ("Server.serve_forever@asyncio/base_events.py:373",)
+READS = ("StreamReader._wait_for_data@asyncio/streams.py:522", "StreamReader.readline@asyncio/streams.py:545")
+JOINS = ("_wait@asyncio/tasks.py:522", "wait@asyncio/tasks.py:428")
+
+
+def task(name, *frames, by="move@cache.py:19", **fields):
+    return PythonTask(100, tuple(map(frame, (*frames, by))), name, **fields)
+
+
+def server(*tasks, call=EVER, switches=0, file=f"tcp 127.0.0.1:80{LISTENING}", others=()):
+    loop = stack(*SELECTS, *LOOPS, *MAIN, syscall=call, switches=switches, state="S")
+    peers = (Peer(thread=100, file=file, processes=ANYBODY),)
+    return process(0, loop, *others, peers=peers, tasks=tasks)
+
+
+def found(*processes):
+    return judge(live(*processes)).verdict
+
+
+IN = task("in", *ACQUIRE, wants=2, holds=(1,), waits_for="Future")
+OUT = task("out", *ACQUIRE, wants=1, holds=(2,), waits_for="Future")
+LISTENS = task("serve", *SERVES, by="main@server.py:4")
+READER = task("client", *READS, by="handle@server.py:9", holds=(1,))
+
+
+def test_a_circle_of_locks_is_proven_whatever_the_other_tasks_do():
+    verdict = found(server(IN, OUT, LISTENS, replace(READER, holds=())))
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("lock-order-deadlock", "high", (0,))
+    assert "task in waits in Lock.acquire, called from move (cache.py:19) for a lock that task out holds" in (
+        verdict.summary
+    )
+
+
+def test_a_semaphore_in_a_circle_may_have_another_holder_who_lets_it_go():
+    slots = tuple(
+        replace(one, frames=(frame("Semaphore.acquire@asyncio/locks.py:400"), *one.frames[2:])) for one in (IN, OUT)
+    )
+    assert not found(server(*slots, READER, LISTENS)).finding
+    assert found(server(*slots, LISTENS)).confidence == "medium"  # no task is left at all
+
+
+def test_a_lock_that_its_own_task_asks_for_again():
+    verdict = found(server(task("one", *ACQUIRE, wants=7, holds=(7,)), LISTENS))
+    assert (verdict.cause, verdict.confidence) == ("lock-order-deadlock", "high")
+    assert "that it already holds" in verdict.summary
+
+
+@pytest.mark.parametrize("call", [EVER, LIMITED], ids=["it was woken", "a timer runs"])
+def test_in_a_loop_that_works_a_circle_counts_when_two_looks_saw_it(call):
+    now = live(server(IN, OUT, call=call, switches=9))
+    assert judge(now).verdict.cause != "lock-order-deadlock"
+    verdict = judge(replace(now, taken_at=20.0), replace(now, taken_at=0.0)).verdict
+    assert (verdict.cause, verdict.confidence) == ("lock-order-deadlock", "medium")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "confidence", "file"),
+    [
+        ((task("get", *ACQUIRE, wants=3), LISTENS), "medium", None),  # whoever had it has ended
+        ((task("handle", *PUT), LISTENS), "medium", None),
+        ((task("handle", *PUT), LISTENS), "low", f"tcp 127.0.0.1:80{LISTENING} and more"),
+        ((task("drain", *JOINS), task("step", by="step@a.py:3", waits_for="Task")), "medium", None),
+        ((task("get", *ACQUIRE, wants=3), task("all", by="main@a.py:3", waits_for="_GatheringFuture")), "medium", None),
+    ],
+)
+def test_where_no_other_task_is_left_the_rest_wait_for_ever(tasks, confidence, file):
+    verdict = found(server(*tasks, **({"file": file} if file else {})))
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("lock-order-deadlock", confidence, (0,))
+    assert "none is left that could" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        (LISTENS,),
+        (task("worker", *GET), LISTENS),
+        (task("worker", *GET), task("all", by="main@a.py:3", waits_for="_GatheringFuture"), LISTENS),
+        (task("get", *ACQUIRE, wants=1), READER, LISTENS),  # its holder waits for a client
+        (task("get", *ACQUIRE, wants=3), task("call", by="ask@model.py:8", waits_for="Future"), LISTENS),
+        (task("main", *JOINS), task("call", by="ask@model.py:8", waits_for="Future")),
+        (task("main", *JOINS),),  # of one alone nobody knows for what
+    ],
+    ids=["clients", "work", "gathered workers", "a holder that reads", "a reply", "joins a call", "joins"],
+)
+def test_tasks_that_something_from_outside_may_end_are_no_finding(tasks):
+    assert not found(server(*tasks)).finding
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"call": LIMITED},  # a timer of the loop
+        {"switches": 3},
+        {"others": (stack("compute@engine.py:4", *MAIN, state="R", cpu=0.9, switches=5),)},
+        {"others": (stack("do_futex_wait@libc.so.6", "wait@threading.py:1", syscall=FUTEX, switches=4, state="S"),)},
+    ],
+    ids=["timer", "woken", "a thread computes", "a thread was woken"],
+)
+def test_while_a_timer_or_a_thread_may_act_no_task_is_called_lost(more):
+    assert found(server(task("get", *ACQUIRE, wants=3), LISTENS, **more)).cause != "lock-order-deadlock"
+
+
+def test_who_waits_for_the_process_is_a_victim():
+    reads = stack("recv@libc.so.6", "ask@client.py:3", *MAIN, syscall=(45, 3, 0, 0, 0, 0, 0), switches=0, state="S")
+    client = process(1, reads, peers=(Peer(101, "tcp 127.0.0.1:1 - 127.0.0.1:80", (100,), ("S",), ("python",)),))
+    verdict = found(server(IN, OUT, LISTENS), client)
+    assert (verdict.culprits, verdict.victims) == ((0,), (1,))
