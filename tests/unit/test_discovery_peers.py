@@ -196,3 +196,28 @@ def test_processes_that_cannot_be_looked_into_are_no_proof(tmp_path, monkeypatch
     monkeypatch.setattr(open_files, "SECONDS", -1.0)
     assert isinstance(peer_of(READ, reader).processes, Missing)
     os.close(reader)
+
+
+def test_what_an_event_loop_leaves_unread():
+    ours, theirs = socket.socketpair()
+    with closing(ours), closing(theirs), closing(select.epoll()) as loop, closing(socket.socket()) as server:
+        server.listen(1)
+        assert peer_of(SEND, theirs.fileno()).unread_by == ()  # no loop watches anything
+        loop.register(server, select.EPOLLIN)
+        assert peer_of(SEND, theirs.fileno()).unread_by == (os.getpid(),)
+        assert peer_of(RECEIVE, theirs.fileno()).unread_by == ()  # it is not written to
+        loop.register(ours, select.EPOLLIN)
+        assert peer_of(SEND, theirs.fileno()).unread_by == ()
+        loop.modify(ours, 0)
+        assert peer_of(SEND, theirs.fileno()).unread_by == (os.getpid(),)
+
+
+def test_a_loop_that_waits_for_room_or_for_another_connection_may_read_later():
+    ours, theirs = socket.socketpair()
+    client, answer = socket.socketpair()
+    with closing(ours), closing(theirs), closing(client), closing(answer), closing(select.epoll()) as loop:
+        loop.register(answer, select.EPOLLOUT)
+        assert peer_of(SEND, theirs.fileno()).unread_by == ()
+        loop.modify(answer, select.EPOLLIN)
+        own = peer_of(SEND, theirs.fileno()).unread_by  # both ends are this process': it wakes itself up
+        assert own == (os.getpid(),)

@@ -8,16 +8,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_lock
+from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_lock, tried_locks
 from gdbext.discovery.proc.procfs import ProcFS
+from tests.unit.stacks import stack
 
 pytestmark = pytest.mark.process
 
 
 @contextmanager
-def asking(folder):
-    """A process that has nothing open, in that folder."""
-    command = [sys.executable, "-S", "-c", "import sys; print(flush=True); sys.stdin.read()"]
+def asking(folder, opens=""):
+    """A process that has nothing open, or that file, in that folder."""
+    code = "import sys; files = list(map(open, sys.argv[1:])); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-S", "-c", code, *([opens] if opens else [])]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=folder, **pipes) as process:
         try:
@@ -51,3 +53,20 @@ def test_a_file_that_is_locked_only_by_the_kernel(tmp_path):
 
 def test_a_folder_is_no_lock(tmp_path):
     assert tried_lock(ProcFS(), os.getpid(), 7, str(tmp_path), exists=True) is None
+
+
+BUSY = ("clock_nanosleep@libc.so.6", "unixSleep@libsqlite3.so.0", "sqlite3InvokeBusyHandler@libsqlite3.so.0")
+
+
+@pytest.mark.parametrize(
+    ("frames", "sleeps", "locked", "found"),
+    [(BUSY, 0.1, True, True), (BUSY, 0.1, False, False), (BUSY, None, True, False), (BUSY[:1], 0.1, True, False)],
+    ids=["another process has it", "free", "it does not sleep", "it does not ask for a lock"],
+)
+def test_who_has_the_lock_on_a_data_base_that_is_tried_again(tmp_path, frames, sleeps, locked, found):
+    path = str(tmp_path / "kv.db")
+    with open(path, "w") as file, asking(tmp_path, path) as pid:
+        if locked:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+        peers = list(tried_locks(ProcFS(), pid, [stack(*frames, lwp=pid, sleeps=sleeps)]))
+    assert [(one.file, one.processes, one.lock) for one in peers] == [(path, (os.getpid(),), True)] * found

@@ -169,6 +169,14 @@ def at(number, *peers, others=(), call=READS):
     return rank(number, thread(1, *call), *others, peers=peers, pid=1000 + number)
 
 
+WRITES = ("write@libc.so.6", "send@engine ipc.cc:12", "main@engine main.cc:9")
+SELECTS = ("epoll_wait@libc.so.6", "select@/usr/lib/python3.11/selectors.py:468", "_run_once@asyncio/base_events.py:9")
+
+
+def in_idle_loop(number, limit=0xFFFFFFFF):
+    return rank(number, thread(1, *SELECTS, syscall=(232, 4, 0, 9, limit, 0, 0), switches=0), pid=1000 + number)
+
+
 def pipe(*processes, states=(), names=(), lwp=1, file="pipe:[7]"):
     return Peer(lwp, file, processes, states or ("S",) * len(processes), names or ("",) * len(processes))
 
@@ -575,6 +583,15 @@ SCENES = {
     "a pipe of another rank": lambda: job(at(0, pipe(1001)), at(1, pipe(1000)), reducing(2)),
     "a pipe of another rank in a collective": lambda: job(at(0, pipe(1001)), reducing(1)),
     "a pipe of a stopped rank": lambda: job(at(0, pipe(1001)), stopped(1), reducing(2)),
+    "a pipe that an event loop does not read": lambda: job(
+        at(0, replace(pipe(1001), unread_by=(1001,)), call=WRITES), in_idle_loop(1)
+    ),
+    "a pipe that an event loop with a timer does not read": lambda: job(
+        at(0, replace(pipe(1001), unread_by=(1001,)), call=WRITES), in_idle_loop(1, 5000)
+    ),
+    "a lock on a file that a stopped rank has": lambda: job(
+        at(0, replace(pipe(1001), file="/a.lock", lock=True)), stopped(1)
+    ),
     "a ring without requests": lambda: job(at(0, replace(pipe(), file=UNASKED), call=("syscall@libc.so.6", *ENTRY))),
     "a named pipe that nobody reads": lambda: job(at(0, replace(pipe(), file=UNOPENED), call=OPENS), reducing(1)),
     "a lock that a stranger holds": lambda: job(replace(at(0), peers=(replace(pipe(880), file="/a.lock", lock=True),))),

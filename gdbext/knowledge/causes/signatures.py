@@ -164,6 +164,23 @@ SIGNATURES: Tuple[Signature, ...] = (
         ("locks",),
     ),
     Signature(
+        "gil-deadlock",
+        "in all samples one thread has the GIL and sleeps for moments, or calls sched_yield, in native code, and "
+        "another thread waits for the GIL at one place",
+        "native code checks again and again for something that only Python code does, and has not released the GIL",
+        "CPython C API, PyEval_SaveThread; ctypes.PyDLL",
+        ("keeps_gil",),
+    ),
+    Signature(
+        "lock-order-deadlock",
+        "the thread of an asyncio loop waits for events; its tasks, read from memory, wait for locks of asyncio that "
+        "other waiting tasks hold, or for a lock, a full queue or each other while no task waits for a reply",
+        "each task waits for what another one should do; or the task that should do it has ended, often by an error "
+        "that nobody retrieved",
+        "CPython asyncio documentation, synchronization primitives",
+        ("tasks_in_circle", "no_task_left"),
+    ),
+    Signature(
         "lock-order-deadlock",
         "all threads of an executor wait inside of tasks for results, and the event loop waits for clients alone",
         "the tasks whose results they wait for are in the queue of the same executor",
@@ -242,6 +259,9 @@ SIGNATURES: Tuple[Signature, ...] = (
             "held-outside",
             "unopened",
             "unasked",
+            "not-read",
+            "stopped-holder",
+            "spins_for_dead_child",
             "nobody",
             "messages",
             "result_lost",

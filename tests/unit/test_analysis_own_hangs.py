@@ -1,0 +1,115 @@
+"""Who keeps the GIL while it waits, who waits for a child that was killed, who came late to a barrier; and their
+twins."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity, Ended
+from gdbext.model.locks import LockWait, Peer
+from tests.unit.stacks import stack
+from tests.unit.test_analysis_at_work import FUTEX, GETS, MAIN, READ, live, process
+
+KILLED = Activity(1.0, ended=(Ended("python", 99, 9),))
+NAP = (230, 1, 1, 1, 0, 0, 0)
+YIELDS = ("sched_yield@libc.so.6", "ring_get@libring.so ring.cpp:15", "read@engine.py:8")
+NAPS = ("clock_nanosleep@libc.so.6", "usleep@libc.so.6", "wait_done@libext.so ext.cpp:9", "transfer@engine.py:8")
+TAKES_GIL = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "copy@engine.py:20")
+
+
+def over_time(*processes, seconds=21.0):
+    """The same seen twice."""
+    now = live(*processes)
+    return judge(replace(now, taken_at=seconds), replace(now, taken_at=0.0)).verdict
+
+
+def keeper(*frames, gil=True, **fields):
+    more = {"syscall": NAP, "sleeps": 0.001, "state": "S", **fields}
+    return stack(*frames, *MAIN, gil=gil, switches=90, marks=(1, 2, 3), **more)
+
+
+def waiter(**fields):
+    return stack(*TAKES_GIL, *MAIN, state="S", switches=200, gil=False, **{"marks": (4, 5), **fields})
+
+
+def of_gil(one, other):
+    wait = LockWait(110, "gil", 0x10, 100, still=True)
+    return process(0, one, other, locks=(wait,))
+
+
+@pytest.mark.parametrize("one", [keeper(*NAPS), keeper(*YIELDS, sleeps=None, state="R")], ids=["naps", "yields"])
+def test_who_keeps_the_gil_while_it_waits_is_named(one):
+    found = over_time(of_gil(one, waiter()))
+    assert (found.cause, found.confidence, found.culprits) == ("gil-deadlock", "medium", (0,))
+    assert "native code must release the GIL before it waits" in found.summary
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        (keeper("compute@libext.so ext.cpp:3", "transfer@engine.py:8", sleeps=None, state="R", cpu=0.9), waiter()),
+        (keeper(*NAPS, gil=False), waiter()),
+        (keeper(*NAPS), stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "f@a.py:2", sleeps=1.0, state="S")),
+    ],
+    ids=["it computes", "it has given the GIL back", "nobody waits for it"],
+)
+def test_who_computes_or_has_no_gil_or_bars_nobody_keeps_none(threads):
+    assert over_time(of_gil(*threads)).cause != "gil-deadlock"
+
+
+def test_what_one_sample_shows_of_the_gil_proves_nothing_yet_and_is_not_called_healthy():
+    found = judge(live(of_gil(keeper(*NAPS), waiter()))).verdict
+    assert (found.cause, found.finding) == ("unknown", False)
+
+
+def test_a_waiter_that_executed_something_in_between_had_the_gil():
+    now = live(of_gil(keeper(*NAPS), waiter()))
+    then = live(of_gil(keeper(*NAPS), waiter(marks=(4, 9))))
+    assert judge(replace(now, taken_at=21.0), replace(then, taken_at=0.0)).verdict.cause != "gil-deadlock"
+
+
+def spins(*frames, **fields):
+    return stack(*frames, *MAIN, **{"state": "R", "cpu": 0.9, "switches": 50, "left": 0, "marks": (7, 8), **fields})
+
+
+def test_who_spins_for_what_a_killed_child_was_to_write_is_named():
+    found = over_time(process(0, spins(*YIELDS), activity=KILLED))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "pid 99 (python, SIGKILL)" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("thread", "activity", "seconds"),
+    [
+        (spins(*YIELDS), Activity(1.0), 21.0),
+        (spins(*YIELDS), KILLED, 5.0),
+        (spins("hash@libcrypto.so", "work@engine.py:8"), KILLED, 21.0),
+    ],
+    ids=["no child was killed", "not for long", "it computes"],
+)
+def test_without_a_killed_child_or_while_it_computes_nobody_is_named(thread, activity, seconds):
+    assert not over_time(process(0, thread, activity=activity), seconds=seconds).finding
+
+
+def test_who_naps_beside_a_killed_child_is_not_called_healthy():
+    naps = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "wait_for@engine.py:8")
+    one = stack(*naps, *MAIN, syscall=NAP, sleeps=0.01, state="S", switches=90)
+    assert judge(live(process(0, one))).verdict.cause == "not-a-hang"
+    assert judge(live(process(0, one, activity=KILLED))).verdict.cause == "unknown"
+
+
+BARRIER = ("sem_wait@libc.so.6", "wait@multiprocessing/synchronize.py:268", "Barrier.wait@threading.py:684")
+
+
+@pytest.mark.parametrize(
+    ("started", "culprits"), [((10, 11, 500), (2,)), ((10, 11, 12), (0, 1)), ((None,) * 3, (0, 1))], ids=str
+)
+def test_who_came_late_to_a_barrier_that_the_others_are_past(started, culprits):
+    still = {"switches": 0, "state": "S"}
+    past = stack(*GETS, "shard@engine.py:62", *MAIN, syscall=READ, **still)
+    stands = stack(*BARRIER, "shard@engine.py:57", *MAIN, syscall=FUTEX, **still)
+    ends = [Peer(100 + number, "pipe:[7]", (102,), ("S",), ("a",)) for number in (0, 1)]
+    ranks = [process(number, past, peers=(ends[number],), started=started[number]) for number in (0, 1)]
+    found = judge(live(*ranks, process(2, stands, started=started[2]))).verdict
+    assert (found.cause, found.culprits) == ("other", culprits)

@@ -1,0 +1,38 @@
+"""A poll of one file is the read or write that it waits to make."""
+
+import struct
+
+import pytest
+
+from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, PPOLL, READ, WRITE
+
+EVER = 0xFFFFFFFF
+
+
+def read_as(*call, events=1, descriptor=7):
+    data = struct.pack("<ihh", descriptor, events, 0)
+    return tuple(as_read_or_write(call, lambda address, size: data if (address, size) == (0x10, 8) else None))
+
+
+@pytest.mark.parametrize(
+    ("call", "events", "kind"),
+    [((POLL, 0x10, 1, EVER, 0, 0, 0), 1, READ), ((POLL, 0x10, 1, EVER, 0, 0, 0), 4, WRITE),
+     ((PPOLL, 0x10, 1, 0, 0, 8, 0), 3, READ), ((POLL, 0x10, 1, EVER, 0, 0, 0), 5, READ)],
+)  # fmt: skip
+def test_one_file_without_a_limit(call, events, kind):
+    assert read_as(*call, events=events) == (kind, 7, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [(POLL, 0x10, 2, EVER, 0, 0, 0), (POLL, 0x10, 1, 500, 0, 0, 0), (PPOLL, 0x10, 1, 0x20, 0, 8, 0),
+     (POLL, 0x99, 1, EVER, 0, 0, 0), (FUTEX, 0x10, 1, 0, 0, 0, 0), (POLL, 0x10)],
+)  # fmt: skip
+def test_several_files_a_limit_or_memory_that_cannot_be_read(call):
+    assert read_as(*call) == call
+
+
+def test_nothing_that_is_asked_for_and_no_descriptor():
+    call = (POLL, 0x10, 1, EVER, 0, 0, 0)
+    assert read_as(*call, events=0) == call and read_as(*call, descriptor=-1) == call
