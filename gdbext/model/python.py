@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
 from gdbext.model.stack import Frame
@@ -19,7 +19,8 @@ class PythonThread:
     groups: Tuple[Tuple[Frame, ...], ...]
     gil: Optional[bool] = None  # holds the global interpreter lock; None when unknown
     truncated: Optional[str] = None  # why frames are missing at the outer end
-    marks: Tuple[int, ...] = ()  # as in `ThreadStack`
+    marks: Tuple[int, ...] = ()  # as in `ThreadStack`, and so is the next
+    lengths: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def frames(self) -> Tuple[Frame, ...]:

@@ -143,6 +143,7 @@ class ThreadStack:
     turns: Tuple[int, ...] = ()  # switches so far, before the look and after its last stop: two looks, two such pairs
     end: StackEnd = StackEnd.OTHER  # what of `truncated` other code asks for
     numbers: Tuple[int, ...] = ()  # of the frames, as a text with gaps has them; (): 0, 1, 2 and so on
+    lengths: Mapping[str, int] = field(default_factory=dict)  # of containers that are variables, by `function.name`
     marks: Tuple[int, ...] = ()  # one for the local variables of each Python frame, the outermost first; 0: not read
 
     def number_of(self, frame: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.python import local_marks
+from gdbext.capture.python import local_lengths, local_marks
 from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
@@ -98,3 +98,12 @@ def test_a_thread_without_python():
     with PythonTarget("python_locals.py") as target:
         state, _thread, read = frozen(target.pid)
         assert thread_of(state, read, 1) is None
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_lengths_of_containers_that_are_variables(version):
+    with PythonTarget("python_lengths.py", python=PYTHONS[version]) as target:
+        state, thread, read = frozen(target.pid)
+        found = local_lengths.reader(state, read)(thread)
+    assert found == {"wait.tensors": 11, "wait.names": 3, "wait.layers": 2, "wait.seen": 5, "wait.waiting": 4}
+    assert local_lengths.reader(state, lambda address, size: None)(thread) == {}

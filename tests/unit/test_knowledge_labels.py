@@ -9,6 +9,7 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, own_work
+from gdbext.analysis.progress.own_hangs import dead_children, kept_gil, loop_tasks
 from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.verdict import causes_in_logs
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
@@ -80,7 +81,19 @@ def test_labels_of_the_contract():
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
 
-_ROOMS = (at_rest, own_work, failed_check, healthy, launch_counts, late_verdict, changing_hands, causes_in_logs)
+_ROOMS = (
+    at_rest,
+    dead_children,
+    kept_gil,
+    loop_tasks,
+    own_work,
+    failed_check,
+    healthy,
+    launch_counts,
+    late_verdict,
+    changing_hands,
+    causes_in_logs,
+)
 
 
 def test_signatures_name_the_rows_and_patterns_that_look_for_them():

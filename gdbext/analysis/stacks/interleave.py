@@ -50,6 +50,7 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
         left=None if native.left is None else numbers[native.left],
         gil=python.gil,
         marks=python.marks,
+        lengths=python.lengths,
         truncated=native.truncated or python.truncated,
         problems=native.problems + problems,
     )

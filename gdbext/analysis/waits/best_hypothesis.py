@@ -9,6 +9,7 @@ from gdbext.analysis.locks.changing_hands import held_up
 from gdbext.analysis.progress.waits_for_ranks import sleeps_on
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
+from gdbext.analysis.verdict.other_lengths import odd_by_length
 from gdbext.analysis.verdict.which_cause_wins import hypotheses
 from gdbext.analysis.verdict.wording import taken_in
 from gdbext.analysis.waits.chain import LONGEST, own_of, with_chain
@@ -34,7 +35,7 @@ def read_off(view: JobView, unknown: Candidate) -> Candidate:
     graph = drawing.graph
     found = hypotheses(view, graph, facts)
     said = {fact.row: fact.said for fact in facts}
-    best = _best(drawing, found, said) if found else unknown
+    best = odd_by_length(view, _best(drawing, found, said)) if found else unknown
     answer = with_chain(drawing, graph, found, best)
     evidence = (*answer.evidence, *held_up(drawing, graph, answer))
     waiting = (answer.victims or view.parties)[:1] if answer.cause == "unknown" else ()

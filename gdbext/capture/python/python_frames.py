@@ -197,14 +197,15 @@ def resolve(
     pthreads: Optional[Mapping[int, int]] = None,
     arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]] = lambda frame, address, data: {},
     marks: Callable[[FrozenThread], Tuple[int, ...]] = lambda thread: (),
+    lengths: Callable[[FrozenThread], Mapping[str, int]] = lambda thread: {},
     tasks: Callable[[FrozenThread, int], Tuple[PythonTask, ...]] = lambda thread, tid: (),
 ) -> PythonStacks:
     """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader; `marks`:
     local_marks.reader, asked for a few threads.
 
-    `tasks`: asyncio_tasks.reader. `tids` are the threads that exist (a forked child may carry its parent's ids);
-    `pthreads` maps pthread_self(), which is the thread pointer of its registers, to the thread's id, where these are at
-    hand.
+    `lengths`: local_lengths.reader; `tasks`: asyncio_tasks.reader. `tids` are the threads that exist (a forked child
+    may carry its parent's ids); `pthreads` maps pthread_self(), which is the thread pointer of its registers, to the
+    thread's id, where these are at hand.
     """
     layout = frozen.interpreter.layout
     pages = Pages(read)
@@ -220,7 +221,9 @@ def resolve(
             lost += bool(thread.frames)
             continue
         groups = _groups(thread, layout, objects, arguments)
-        named = PythonThread(groups, thread.gil, thread.truncated, marks(thread) if id(thread) in marked else ())
+        named = PythonThread(groups, thread.gil, thread.truncated)
+        if id(thread) in marked:
+            named = replace(named, marks=marks(thread), lengths=lengths(thread))
         suspended += tasks(thread, tid)
         known = threads.get(tid)
         if known is not None and known.groups and named.groups:

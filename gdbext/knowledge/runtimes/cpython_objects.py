@@ -179,8 +179,8 @@ COROUTINES: Mapping[Tuple[int, int], CoroutineRow] = {
 MODULE_NAMES = 16
 """Offset of `md_dict` in a module."""
 
-SET_MASK, SET_TABLE = 32, 40
-"""Offsets in a set: mask and table; an entry is a key and its hash."""
+SET_USED, SET_MASK, SET_TABLE = 24, 32, 40
+"""Offsets in a set: length, mask and table; an entry is a key and its hash."""
 
 WEAK_TARGET = 16
 """Offset of `wr_object` in a weak reference."""

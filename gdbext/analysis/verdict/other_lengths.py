@@ -1,0 +1,70 @@
+"""Ranks in different collectives that were called from one function: whose list there has another length than those of
+all the others called another number of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import List, Optional, Sequence, Tuple
+
+from gdbext.analysis.verdict.candidate import Candidate
+from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
+from gdbext.analysis.verdict.wording import verb, who
+from gdbext.knowledge.labels import CONFIDENCE
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import Evidence
+
+_OF_TORCH = regex(r".*(^|/)torch/")
+_FEWEST = 3
+
+
+def odd_by_length(view: JobView, best: Candidate) -> Candidate:
+    """The same with those to blame whose lists are longer or shorter, where that tells the few from the many."""
+    if best.cause != "collective-mismatch" or len(view.parties) < _FEWEST or best.absent:
+        return best
+    found = _odd(view.parties)
+    if found is None:
+        return best
+    name, odd, usual = found
+    lengths = sorted({one.thread.lengths[name] for one in odd if one.thread is not None})
+    function, _, variable = name.rpartition(".")
+    text = f"In {who(odd)} `{variable}` of {function} has {' or '.join(map(str, lengths))} items, in the others {usual}"
+    same = {one.index for one in odd} == {one.index for one in best.culprits}
+    return replace(
+        best,
+        confidence=best.confidence if same else min(best.confidence, "medium", key=CONFIDENCE.index),
+        culprits=tuple(odd),
+        victims=tuple(parties_without(view.parties, odd)),
+        summary=f"{best.summary} {text}: {verb(odd, 'it has', 'they have')} called another number of collectives.",
+        evidence=(*best.evidence, Evidence(text, odd[0].index, odd[0].id or None)),
+    )
+
+
+def _odd(parties: Sequence[Party]) -> Optional[Tuple[str, List[Party], int]]:
+    """The only variable of the function from which all were called whose length differs, who has another one than most,
+    and how long most are."""
+    callers = {_caller(one) for one in parties}
+    if len(callers) != 1 or None in callers:
+        return None
+    function = str(callers.pop())
+    names = {name for one in parties if one.thread for name in one.thread.lengths if name.startswith(f"{function}.")}
+    told: List[Tuple[str, List[Party], int]] = []
+    for name in sorted(names):
+        lengths = [one.thread.lengths.get(name) if one.thread is not None else None for one in parties]
+        usual, count = Counter(lengths).most_common(1)[0]
+        if usual is None or None in lengths:
+            return None
+        if count < len(parties):
+            odd = [one for one, length in zip(parties, lengths) if length != usual]
+            told.append((name, odd, usual))
+    if len(told) != 1 or 2 * len(told[0][1]) >= len(parties):
+        return None
+    return told[0]
+
+
+def _caller(party: Party) -> Optional[str]:
+    """The function of the program that called the collective."""
+    calls: Sequence[Frame] = party.thread.calls if party.thread is not None else ()
+    python = (one for one in calls if one.language == "python" and not _OF_TORCH.match(one.file or ""))
+    return next((one.function for one in python), None)
