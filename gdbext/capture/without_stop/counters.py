@@ -169,9 +169,14 @@ def _process(stat: str) -> Optional[_Process]:
     name, _, rest = stat.partition("(")[2].rpartition(")")
     fields = rest.split()
     try:
-        ended_by = int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else 0
-        ticks = int(fields[11]) + int(fields[12])
-        return _Process(name, int(fields[1]), int(fields[9]), ticks, int(fields[19]), ended_by)
+        return _Process(
+            name=name,
+            parent=int(fields[1]),
+            major_faults=int(fields[9]),
+            ticks=int(fields[11]) + int(fields[12]),
+            started=int(fields[19]),
+            ended_by=int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else 0,
+        )
     except (IndexError, ValueError):
         return None
 
