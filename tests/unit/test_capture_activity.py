@@ -15,8 +15,9 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from tests.polling import wait_until
 
 
-def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c"):
-    fields = ["S", parent, 1, 1, 0, -1, 0, 0, 0, faults, 0, ticks, 0, 0, 0, 20, 0, 1, 0, started, 0]
+def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c", state="S", status=0):
+    fields = [state, parent, 1, 1, 0, -1, 0, 0, 0, faults, 0, ticks, 0, 0, 0, 20, 0, 1, 0, started, 0]
+    fields += [0] * 28 + [status]
     return f"{pid} ({name}) " + " ".join(map(str, fields))
 
 
@@ -126,3 +127,18 @@ def test_processes_below_that_sleep_for_a_while():
         assert naps.pid in before.napping and reads.pid not in before.napping
         assert activity.activity_between(before, activity.take([os.getpid()]), [os.getpid()])[os.getpid()].napping == 1
         naps.kill()
+
+
+def test_children_that_a_signal_ended_and_nobody_has_asked_for(proc):
+    _, write = proc
+
+    def change():
+        write(8, 7, state="Z", status=9)  # SIGKILL
+        write(9, 7, state="Z", status=139)  # SIGSEGV, with a core
+        write(10, 7, state="Z", status=256)  # exit status 1
+        write(11, 8, state="Z", status=9)  # of another process
+
+    for pid, parent in ((7, 1), (8, 7), (9, 7), (10, 7), (11, 8)):
+        write(pid, parent)
+    found = between(proc, change)[7]
+    assert [(child.pid, child.signal) for child in found.ended] == [(8, 9), (9, 11)]
