@@ -75,8 +75,7 @@ def test_in_a_loop_that_works_a_circle_counts_when_two_looks_saw_it(call):
     ("tasks", "confidence", "file"),
     [
         ((task("get", *ACQUIRE, wants=3), LISTENS), "medium", None),  # whoever had it has ended
-        ((task("handle", *PUT), LISTENS), "medium", None),
-        ((task("handle", *PUT), LISTENS), "low", f"tcp 127.0.0.1:80{LISTENING} and more"),
+        ((task("get", *ACQUIRE, wants=3), LISTENS), "low", f"tcp 127.0.0.1:80{LISTENING} and more"),
         ((task("drain", *JOINS), task("step", by="step@a.py:3", waits_for="Task")), "medium", None),
         ((task("get", *ACQUIRE, wants=3), task("all", by="main@a.py:3", waits_for="_GatheringFuture")), "medium", None),
     ],
@@ -97,8 +96,20 @@ def test_where_no_other_task_is_left_the_rest_wait_for_ever(tasks, confidence, f
         (task("get", *ACQUIRE, wants=3), task("call", by="ask@model.py:8", waits_for="Future"), LISTENS),
         (task("main", *JOINS), task("call", by="ask@model.py:8", waits_for="Future")),
         (task("main", *JOINS),),  # of one alone nobody knows for what
+        (task("prefetch", *PUT), LISTENS),  # a client's task takes what it has
+        (task("worker", "Semaphore.acquire@asyncio/locks.py:400", wants=9), LISTENS),  # a client's task releases it
     ],
-    ids=["clients", "work", "gathered workers", "a holder that reads", "a reply", "joins a call", "joins"],
+    ids=[
+        "clients",
+        "work",
+        "gathered workers",
+        "a holder that reads",
+        "a reply",
+        "joins a call",
+        "joins",
+        "reads ahead",
+        "orders",
+    ],
 )
 def test_tasks_that_something_from_outside_may_end_are_no_finding(tasks):
     assert not found(server(*tasks)).finding
@@ -118,8 +129,20 @@ def test_while_a_timer_or_a_thread_may_act_no_task_is_called_lost(more):
     assert found(server(task("get", *ACQUIRE, wants=3), LISTENS, **more)).cause != "lock-order-deadlock"
 
 
-def test_who_waits_for_the_process_is_a_victim():
+def client():
     reads = stack("recv@libc.so.6", "ask@client.py:3", *MAIN, syscall=(45, 3, 0, 0, 0, 0, 0), switches=0, state="S")
-    client = process(1, reads, peers=(Peer(101, "tcp 127.0.0.1:1 - 127.0.0.1:80", (100,), ("S",), ("python",)),))
-    verdict = found(server(IN, OUT, LISTENS), client)
+    return process(1, reads, peers=(Peer(101, "tcp 127.0.0.1:1 - 127.0.0.1:80", (100,), ("S",), ("python",)),))
+
+
+def test_who_waits_for_the_process_is_a_victim():
+    verdict = found(server(IN, OUT, LISTENS), client())
     assert (verdict.culprits, verdict.victims) == ((0,), (1,))
+
+
+@pytest.mark.parametrize(
+    "asks", [task("handle", *PUT), task("worker", "Semaphore.acquire@asyncio/locks.py:400", wants=9)]
+)
+def test_a_full_queue_or_a_semaphore_counts_where_a_client_waits_or_none_can_come(asks):
+    assert (found(server(asks, LISTENS), client()).confidence, found(server(asks, LISTENS)).finding) == ("low", False)
+    own = replace(server(asks), peers=(Peer(100, "eventfd 7", (100,), ("S",), ("python",)),))
+    assert found(own).finding and found(own).culprits == (0,)

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import who
 from gdbext.knowledge.causes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
@@ -54,25 +54,35 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
     """Some wait for what only another task could give, and no other task waits for anything from outside."""
     for loop, tasks in _loops(view):
         kinds = [_kind(task) for task in tasks]
-        waiting = [task for task, kind in zip(tasks, kinds) if kind in (LOCKS, TURNS)]
-        if not waiting and WORK not in kinds:  # all wait for the end of others
-            waiting = [task for task, kind in zip(tasks, kinds) if kind == OTHERS]
-            waiting = waiting if len(waiting) > 1 else []
-        if not waiting or _OUTSIDE in kinds or len(tasks) >= _MOST_TASKS or not stands(loop):
+        if _OUTSIDE in kinds or len(tasks) >= _MOST_TASKS or not stands(loop):
             continue
         others = threads_of(view, loop.index, lambda one: one.helper in (None, EVENT_LOOP))
-        if not all(stands(one) for one in others):
+        waiting = _lost(view, loop, tasks, kinds) if all(stands(one) for one in others) else []
+        if not waiting:
             continue
-        one = waiting[0]
         many = f"{len(waiting)} tasks" if len(waiting) > 1 else "A task"
         ends = "what they wait for" if len(waiting) > 1 else "what it waits for"
         summary = (
             f"{many} of the event loop of {_process(view, loop)} {'wait' if len(waiting) > 1 else 'waits'} in "
-            f"{_place(one)}. Only another task could give {ends}, and none is left that could: no other task waits for "
-            "a reply or a timer, so whoever should act has ended, or waits as well."
+            f"{_place(waiting[0])}. Only another task could give {ends}, and none is left that could: no other task "
+            "waits for a reply or a timer, so whoever should act has ended, or waits as well."
         )
-        return _found(view, loop, summary, "medium" if _is_alone(loop) else "low")
+        sure = _wakes_itself(loop) or (takes_clients_alone(loop) and not _victims(view, loop))
+        return _found(view, loop, summary, "medium" if sure else "low")
     return None
+
+
+def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequence[str]) -> List[PythonTask]:
+    """Whose wait no new client ends. A client's task may take from a full queue, or release what counts as an order: so
+    these count where no client can come, or where one waits for this process."""
+    held = {lock for task in tasks for lock in task.holds}
+    waiting = [task for task, kind in zip(tasks, kinds) if kind == LOCKS and (_is_lock(task) or task.wants in held)]
+    if _wakes_itself(loop) or _victims(view, loop):
+        waiting = [task for task, kind in zip(tasks, kinds) if kind in (LOCKS, TURNS)]
+    joining = [task for task, kind in zip(tasks, kinds) if kind == OTHERS]
+    if not waiting and len(joining) > 1 and not {WORK, LOCKS, TURNS}.intersection(kinds):
+        return joining  # all wait for the end of others
+    return waiting
 
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
@@ -107,7 +117,7 @@ def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
         task: Optional[PythonTask] = first
         while task is not None and task not in way:
             way.append(task)
-            task = holder.get(task.wants) if _LOCK.match(task.frames[0].function or "") else None
+            task = holder.get(task.wants) if _is_lock(task) else None
         if task is first:
             return way
     return []
@@ -123,20 +133,29 @@ def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bo
     )
 
 
-def _is_alone(loop: Party) -> bool:
-    """Whether nothing but new clients and its own threads can wake it."""
-    files = [one for one in loop.process.peers if one.thread == loop.lwp]
-    own = any(not isinstance(one.processes, Missing) and set(one.processes) == {loop.process.pid} for one in files)
-    return own or takes_clients_alone(loop)
+def _is_lock(task: PythonTask) -> bool:
+    """Whether it asks for what one task alone can have."""
+    return bool(task.wants) and _LOCK.match(task.frames[0].function or "") is not None
+
+
+def _wakes_itself(loop: Party) -> bool:
+    """Whether nothing but its own threads can wake it."""
+    ends = [one.processes for one in loop.process.peers if one.thread == loop.lwp]
+    return any(not isinstance(pids, Missing) and set(pids) == {loop.process.pid} for pids in ends)
+
+
+def _victims(view: JobView, loop: Party) -> List[Party]:
+    """Other processes that wait for this one."""
+    others = (party for party in view.parties if party.index != loop.index)
+    return [
+        party
+        for party in others
+        if any(one.thread == party.lwp and _is_end(one.processes, loop.process.pid) for one in party.process.peers)
+    ]
 
 
 def _found(view: JobView, loop: Party, summary: str, confidence: str) -> Candidate:
-    own = [party for party in view.parties if party.index == loop.index]
-    victims = [
-        party
-        for party in parties_without(view.parties, own)
-        if any(one.thread == party.lwp and _is_end(one.processes, loop.process.pid) for one in party.process.peers)
-    ]
+    victims = _victims(view, loop)
     return Candidate(
         cause="lock-order-deadlock",
         confidence=confidence,
