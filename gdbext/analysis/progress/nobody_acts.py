@@ -36,6 +36,7 @@ from gdbext.model.text.patterns import regex
 _TAKES = ("__enter__", "acquire", "put")
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _MEETS = regex(r"Barrier\.wait$")
+_JOIN, _QUEUES = regex(r"(^|\.)join$"), regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 _RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
@@ -46,7 +47,9 @@ def asks(one: Party) -> bool:
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
-    return sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one)) or _takes(one)
+    return (
+        sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one)) or _takes(one) or _joins_queue(one)
+    )
 
 
 def _takes(one: Party) -> bool:
@@ -55,6 +58,12 @@ def _takes(one: Party) -> bool:
     python = (frame.function or "" for frame in calls if frame.language == "python")
     names = {name.rpartition(".")[2] for name in islice(python, 2)}
     return "get" not in names and not names.isdisjoint(_TAKES)
+
+
+def _joins_queue(one: Party) -> bool:
+    """Whether it waits until all that it has put into a queue is done."""
+    python = (frame for frame in (one.thread.calls if one.thread is not None else ()) if frame.language == "python")
+    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in python)
 
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
