@@ -38,7 +38,7 @@ def joins(of=101):
         (joins(), still("sem_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95"), (1,)),
         (process(0, still(*EVENT[:2], "JoinableQueue.join@multiprocessing/queues.py:329")), still(*EVENT), (1,)),
     ],
-    ids="nobody sets the event,inside of the task,each for a result,a lock of processes,all that was put".split(","),
+    ids=["nobody sets the event", "inside of the task", "each for a result", "a lock of processes", "all that was put"],
 )
 def test_where_somebody_has_asked_and_all_wait_nobody_acts(asks, other, culprits):
     found = verdict(asks, process(1, other))
