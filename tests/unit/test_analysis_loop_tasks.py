@@ -49,6 +49,14 @@ def test_a_circle_of_locks_is_proven_whatever_the_other_tasks_do():
     )
 
 
+def test_one_look_at_what_gdb_holds_proves_a_circle_alone():
+    def held(*tasks):
+        return judge(replace(live(replace(server(*tasks, switches=None), source="held")), apart=None)).verdict
+
+    assert (held(IN, OUT, LISTENS).cause, held(IN, OUT, LISTENS).culprits) == ("lock-order-deadlock", (0,))
+    assert held(task("get", *ACQUIRE, wants=3), LISTENS).cause != "lock-order-deadlock"
+
+
 def test_a_semaphore_in_a_circle_may_have_another_holder_who_lets_it_go():
     slots = tuple(
         replace(one, frames=(frame("Semaphore.acquire@asyncio/locks.py:400"), *one.frames[2:])) for one in (IN, OUT)

@@ -51,7 +51,10 @@ def tasks_in_circle(view: JobView) -> Optional[Candidate]:
 
 
 def no_task_left(view: JobView) -> Optional[Candidate]:
-    """Some wait for what only another task could give, and no other task waits for anything from outside."""
+    """Some wait for what only another task could give, and no other task waits for anything from outside. One look,
+    as at what gdb holds, does not show whether somebody was about to go on."""
+    if not view.has_two_looks:
+        return None
     for loop, tasks in _loops(view):
         kinds = [_kind(task) for task in tasks]
         if _OUTSIDE in kinds or len(tasks) >= _MOST_TASKS or not stands(loop):
@@ -87,7 +90,7 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
     """Threads that run a loop and wait for events, with their tasks."""
-    if view.given is not Given.LIVE or not view.has_two_looks:
+    if view.given is not Given.LIVE:
         return
     for process in view.snapshot.processes:
         by_thread: Dict[int, List[PythonTask]] = {}
