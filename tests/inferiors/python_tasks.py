@@ -22,8 +22,7 @@ async def main():
     tasks = [asyncio.create_task(move(one, other), name="in"), asyncio.create_task(move(other, one), name="out")]
     serving = asyncio.create_task(server.serve_forever(), name="server")
     asyncio.create_task(asyncio.sleep(0)).done()
-    await asyncio.sleep(0.1)
-    print("ready", hex(id(one)), hex(id(other)), flush=True)
+    asyncio.get_running_loop().call_later(0.1, lambda: print("ready", hex(id(one)), hex(id(other)), flush=True))
     await asyncio.gather(serving, *tasks)
 
 

@@ -313,16 +313,6 @@ CAUSES: Tuple[CauseRow, ...] = (
         states=("dead", "stopped"),
     ),
     CauseRow(
-        "stopped-holder",
-        "other",
-        "{Victims} {wait} in {what_where} for a lock that {root} holds, which is {state}.",
-        "kill(1), proc_locks(5)",
-        resources=("lock",),
-        via=("holds",),
-        ends=("rank",),
-        states=("dead", "stopped"),
-    ),
-    CauseRow(
         "gone",
         "missing-rank",
         "{Victims} {wait} in {what}. {Culprits_and_absent}, so what the others wait for cannot complete.",
@@ -331,6 +321,16 @@ CAUSES: Tuple[CauseRow, ...] = (
         ends=("rank",),
         states=("dead", "stopped"),
         peers=True,
+    ),
+    CauseRow(
+        "stopped-holder",
+        "other",
+        "{Victims} {wait} in {what_where} for a lock that {root} holds, which is {state}.",
+        "kill(1), proc_locks(5)",
+        resources=("lock",),
+        via=("holds",),
+        ends=("rank",),
+        states=("dead", "stopped"),
     ),
     CauseRow(
         "idle-peer",
