@@ -11,6 +11,11 @@ async def move(first, second):
             pass
 
 
+async def again(lock):
+    async with lock:
+        await again(lock)
+
+
 async def consume(queue):
     await queue.get()
 
@@ -20,6 +25,7 @@ async def main():
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     asyncio.create_task(consume(asyncio.Queue()), name="consumer").done()
     tasks = [asyncio.create_task(move(one, other), name="in"), asyncio.create_task(move(other, one), name="out")]
+    asyncio.create_task(again(asyncio.Lock()), name="again").done()
     serving = asyncio.create_task(server.serve_forever(), name="server")
     asyncio.create_task(asyncio.sleep(0)).done()
     asyncio.get_running_loop().call_later(0.1, lambda: print("ready", hex(id(one)), hex(id(other)), flush=True))

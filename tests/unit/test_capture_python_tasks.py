@@ -30,10 +30,11 @@ def test_tasks_locks_and_who_has_them(version):
         stacks = resolve(state, read, [target.pid], tasks=asyncio_tasks.reader(state, read))
         one, other = (int(word, 16) for word in target.words)
     tasks = {task.name: task for task in stacks.tasks}
-    assert set(tasks) >= {"in", "out", "consumer", "server"} and len(tasks) == 5  # and main, which has a number
+    assert set(tasks) >= {"in", "out", "consumer", "server"} and len(tasks) == 6  # and main, which has a number
     assert {task.thread for task in stacks.tasks} == {target.pid}
     assert (tasks["in"].wants, tasks["in"].holds) == (other, (one,))
     assert (tasks["out"].wants, tasks["out"].holds) == (one, (other,))
+    assert tasks["again"].holds == (tasks["again"].wants,)  # a lock that it has already
     assert tasks["in"].frames[0].function.endswith("acquire")
     assert tasks["in"].frames[-1].function == "move" and tasks["in"].frames[-1].line == 10
     assert tasks["consumer"].frames[0].function.endswith("get") and not tasks["consumer"].wants

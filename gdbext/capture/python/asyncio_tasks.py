@@ -109,7 +109,9 @@ class _Tasks:
             return None
         asked = chain[-1].place
         wants = next((one.address for one in asked.variables if one.name == "self"), 0) if _asks(asked) else 0
-        holds = (lock for one in chain for lock in self._held(one) if lock != wants)
+        holds = [lock for one in reversed(chain) for lock in self._held(one)]
+        if wants in holds and any((one.place.function or "").endswith("__aenter__") for one in chain):
+            holds.remove(wants)  # its `__aexit__` is there before it has the lock
         waits_for = self._objects.name_of(words[at - 1])
         return PythonTask(
             thread=lwp,
