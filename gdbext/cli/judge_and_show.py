@@ -44,8 +44,9 @@ def seconds_to_wait(diagnosis: Diagnosis, spinning_after: float) -> Optional[flo
     if answer is None or not answer.startswith(LONGER) or first is None or snapshot.taken_at is None:
         return None
     covered = snapshot.taken_at + (snapshot.apart or 0.0) - first
-    # What the looks saw counts, not the clock: one look may take longer than that.
-    return None if covered >= spinning_after else max(0.0, first + spinning_after - time.time())
+    # What the looks saw counts, not the clock: one look may take longer than that, and two are needed to compare.
+    enough = bool(snapshot.earlier) and covered >= spinning_after
+    return None if enough else max(0.0, first + spinning_after - time.time())
 
 
 def conclude(

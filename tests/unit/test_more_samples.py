@@ -19,10 +19,11 @@ UNDECIDED = SimpleNamespace(decided_by=f"{LONGER} 3 --interval 10")
     [
         ((5.0,), 1.2, (14.0, 15.0)),
         ((60.0,), 1.2, (0.0, 0.0)),  # one look that took a minute: the next one at once
+        ((60.0,), 25.0, (0.0, 0.0)),  # whose two copies are that far apart: a place has its name in one of them
         ((60.0, 30.0), 1.2, None),
         ((21.0, 2.0), 1.2, None),
     ],
-    ids=["soon", "slow-look", "seen-for-long", "just-enough"],
+    ids=["soon", "slow-look", "slow-copies", "seen-for-long", "just-enough"],
 )
 def test_looks_go_on_until_they_cover_the_time(ages, apart, wait):
     now = time.time()
