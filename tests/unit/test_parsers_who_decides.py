@@ -263,3 +263,53 @@ def test_who_waits_for_the_actors_is_no_member_of_their_collective():
     ranks = 'rank 0:\nThread 500 (idle): "MainThread"\n    {0}\nrank 1:\nThread 501 (active): "MainThread"\n    {1}\n'
     numbered = answer(ranks.format("\n    ".join(GETS), "\n    ".join(SENDS)))
     assert (numbered.verdict.cause, numbered.verdict.culprits) == ("missing-rank", (0,))
+
+
+DIES = "[n{0}:{1} :0:{2}] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)\n"
+STACK = "==== backtrace (tid: {0:6}) ====\n 0 0x0000000000058ce3 ucp_rndv_progress()  /src/ucx/rndv.c:656\n"
+
+
+def test_a_stack_of_ucx_is_of_the_process_whose_thread_it_names():
+    found = answer(DIES.format(1, 9192, 9218) + DIES.format(2, 17255, 17305) + STACK.format(9218))
+    (one,) = (process for process in found.snapshot.processes if process.threads)
+    assert (one.pid, one.threads[0].lwp) == (9192, 9218)
+    assert [process.wait.kind for process in found.processes] == ["exited-or-crashed"] * 2
+    other = answer(DIES.format(1, 9192, 9218) + STACK.format(7))
+    assert [process.pid for process in other.snapshot.processes] == [9192], "of whoever said it last"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("free(): invalid size\n\n(gdb) where\n#0  fi_mr_free (x=0x0) at util.c:1\n#1  fi_send () at cxip.c:2\n", "exited-or-crashed"),
+        ("Mon Feb 25 13:06:01 2019[1,3]<stderr>:[n1:29735:0:29735] invalid permissions for mapped object\n", "exited-or-crashed"),
+        ("2026:07:16-11:18:49:621578 |CCL_ERROR| comm.hpp:1049 get: condition comm failed\n", "exited-or-crashed"),
+    ],
+    ids=["heap", "old UCX behind mpirun's clock", "oneCCL"],
+)  # fmt: skip
+def test_words_of_a_death(text, kind):
+    found = answer(text)
+    assert [process.wait.kind for process in found.processes] == [kind]
+    assert "mapped" not in text or found.snapshot.processes[0].rank == 3
+
+
+def test_a_table_of_kernels_alone_is_an_answer():
+    row = "*      0      -   0 220891 Active 0x0ff1000000000000000000000002dfffff (2,1,1) (1024,1,1) combine<false, 9>()\n"
+    assert "lists a kernel as running on the device" in answer("(cuda-gdb) info cuda kernels\n" + row).verdict.summary
+
+
+def test_the_boxes_of_rich_are_a_traceback():
+    box = (
+        "╭───────── Traceback (most recent call last) ─────────╮\n"
+        "│ /opt/train.py:31 in main                            │\n"
+        "│                                                     │\n"
+        "│   30 │   model = build()                            │\n"
+        "│ ❱ 31 │   dist.barrier()                             │\n"
+        "│ /opt/torch/distributed/distributed_c10d.py:4551 in barrier │\n"
+        "╰─────────────────────────────────────────────────────╯\n"
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1331\n"
+    )
+    (process,) = answer(box).snapshot.processes
+    (thread,) = process.threads
+    assert [(frame.function, frame.line) for frame in thread.frames] == [("barrier", 4551), ("main", 31)]
+    assert any("RuntimeError" in problem for problem in thread.problems)

@@ -49,13 +49,15 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row(
         "failed-assertion",
-        r"Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
+        r"\|CCL_ERROR\| .{1,200}\bcondition .{1,200} failed"
+        r"|Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
         r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |Fatal error condition occurred in "
         r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED|^AssertionError\b"
         r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b"
         r"|\bFaiss assertion (?!.{0,20}(?:cudaSuccess|ncclSuccess)).{1,200} failed in ",
         "a check of the program's own state failed",
-        "glibc assert.c; glog; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h; CPython",
+        "glibc assert.c; glog; oneCCL exception.hpp; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h; "
+        "CPython",
     ),
     _row(
         "heap-broken",

@@ -52,6 +52,12 @@ RULES: Tuple[LogRule, ...] = (
         "cuda-gdb manual, info cuda kernels",
     ),
     LogRule(
+        "device-runs-kernel",
+        r"^\*?\s{1,8}\d{1,6}\s{1,8}(?:-|\d{1,6})\s{1,8}\d{1,4}\s{1,12}-?\d{1,12}\s{1,8}Active\s.{10,300}\(",
+        "cuda-gdb lists a kernel as running on the device",
+        "cuda-gdb manual, info cuda kernels",
+    ),
+    LogRule(
         "nccl-call-failed",
         r"\bNCCL INFO (?:[\w./-]{1,60}/)?\w{1,40}\.(?:cc|cu|h|cpp):\d{1,6} -> [1-68]\b",
         "a call inside NCCL failed and returned its error to the program",
@@ -167,7 +173,8 @@ RULES: Tuple[LogRule, ...] = (
         r"|Segfault encountered|Fatal Python error|Windows fatal exception: |Exception Code: 0x|Caught signal \d"
         r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
         r"|\(core dumped\)|\bRayTaskError\(|UCX +FATAL |\*{3} An error occurred in P?MPI_|MPI_ERRORS_ARE_FATAL"
-        r"|\*{3} Aborted at \d{1,12} \(unix time\)",
+        r"|\*{3} Aborted at \d{1,12} \(unix time\)"
+        r"|^\[[^\]\s]{1,80}:\d{1,9}:\d{1,6}:\d{1,9}\] (?:invalid permissions for|address not mapped to) ",
         "a process ended by an exception or a signal",
         "CPython, Ray, UCX, abseil, glog, Open MPI, the shell",
         wait=_DEAD,

@@ -19,6 +19,7 @@ import enum
 from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
+from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import merge_mention
 from gdbext.parsers.assemble.line_events import (
@@ -48,12 +49,15 @@ from gdbext.parsers.formats import GRAMMAR
 
 MOST_THREADS = 300_000
 MOST_FRAMES = 2_000_000
+_MOST_DYING = 1024
 _FIRST = 1
 """The main thread of every container: no identity."""
 
 
 _LISTED = {False: ("faulthandler", "gdb"), True: ("faulthandler", "gdb", "traceback")}
 """Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
+_OF_UCX = regex(r"\[[^\]\s]{1,80}:\d{1,9} {0,9}:\d{1,6}:(?P<tid>\d{1,9})\] Caught signal")
+"""UCX's word of a signal, whose stack follows with the number of its thread: several ranks may die at once."""
 _OF_A_CORE = "Program terminated with signal"
 """gdb's word for a core, in which the thread that died is the first."""
 
@@ -85,6 +89,7 @@ class Assembler:
         self._tool = ""  # the kind of stack that lines are read as
         self._mention: Optional[ThreadHead] = None
         self._fatal: Optional[LogMessage] = None
+        self._dying: Dict[str, LogMessage] = {}  # by the thread that a signal has hit
         self._writer = ""
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
@@ -190,7 +195,11 @@ class Assembler:
             thread.kind = self._tool = tool  # `thread apply all py-bt`: gdb named the thread in the line before
             thread.head = replace(thread.head, outermost_first=False)
             return
-        if self._roll.pending is None and here is not None and self._is_elsewhere(here, head, tool):
+        dying = self._dying.pop(head.id or "", None) if tool == "ucx" else None
+        if dying is not None:
+            self._next_fatal(dying)
+            self._begin(ProcessHead(pid=dying.pid))
+        elif self._roll.pending is None and here is not None and self._is_elsewhere(here, head, tool):
             self._begin(ProcessHead())
         process = self._roll.of_inferior(head.group)
         if head.selected and self._stands_alone():
@@ -351,9 +360,10 @@ class Assembler:
             self._tool = ""
             self._state = State.WHOLE if thread.kind == "traceback" else State.OPEN
         elif said.about == "next":
-            if self._fatal is not None and self._fatal.pid != said.pid:
-                self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
-            self._fatal = said
+            self._next_fatal(said)
+            hit = _OF_UCX.match(said.text)
+            if hit is not None and len(self._dying) < _MOST_DYING:
+                self._dying[hit.group("tid")] = said
             if process is not None and process.head.pid is None and self._tool == "glog":
                 process.head = replace(process.head, pid=said.pid)  # the check, then its signal
                 self._thread, self._state = None, State.CLOSED
@@ -361,6 +371,11 @@ class Assembler:
                 self._begin(ProcessHead(pid=said.pid))
         else:
             self._roll.tell(said)
+
+    def _next_fatal(self, said: LogMessage) -> None:
+        if self._fatal is not None and self._fatal.pid != said.pid:
+            self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
+        self._fatal = said
 
 
 def _died_in(head: ThreadHead, tool: str, fatal: LogMessage) -> bool:

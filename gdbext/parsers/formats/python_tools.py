@@ -177,6 +177,20 @@ ROWS: Tuple[Row, ...] = (
     ),
     row(
         "traceback",
+        "─ Traceback",
+        r"\s{0,8}╭─{1,200} Traceback \(most recent call last\) ─{1,200}╮?$",
+        lambda _: ThreadHead(outermost_first=True),
+    ),
+    row(
+        "traceback",
+        " in ",
+        r"\s{0,8}│ ?(?P<file>[^│\s][^│]{0,300}\.pyx?):(?P<line>\d{1,9}) in (?P<name>[\w.<>]{1,200}) {0,200}│?$",
+        python_outermost_first,
+    ),
+    row("", "│", r"\s{0,8}│", detail, "traceback"),
+    row("", "╰─", r"\s{0,8}╰─", detail, "traceback"),
+    row(
+        "traceback",
         "^CTraceback (most recent call last)",
         r"\s{0,8}(?:\^C)+Traceback \(most recent call last\)",
         lambda _: Several((Interrupted(), ThreadHead(outermost_first=True))),
