@@ -1,6 +1,7 @@
 """Ranks of an engine over Gloo that hang, and healthy twins, seventh set: `seventh_ranks.py NAME FOLDER`, one process
 each."""
 
+import ctypes
 import os
 
 import torch
@@ -47,23 +48,16 @@ def sharded_model():
     return model
 
 
-def generate(model, tokens, is_over=lambda: False):
-    hidden = torch.ones(1, 48)
-    with torch.no_grad():
-        for number in range(tokens):
-            if number == 5 and not is_over():
-                at(RANK)
-            hidden = model(hidden)
-            if is_over():
-                break
-    return float(hidden.sum())
-
-
 def generates_until_own_end():
     """Rank 1's answer ends after six tokens, those of the others are longer; a forward needs the weights of all."""
     join_group()
     rewards, model = dist.new_group([0, 1, 2], timeout=LONG), sharded_model()
-    generate(model, 6 if RANK == 1 else 12)
+    hidden, wanted = torch.ones(1, 48), 6 if RANK == 1 else 12
+    with torch.no_grad():
+        for number in range(wanted):
+            if number == 5:
+                at(RANK)
+            hidden = model(hidden)
     all_reduce(rewards)
     dist.barrier()
 
@@ -74,14 +68,13 @@ def generates_until_all_end():
     left, model = dist.new_group([0, 1, 2], timeout=LONG), sharded_model()
     at(RANK)
     while True:
-        wanted = 3 if RANK == 1 else 9
-        most = torch.tensor([wanted])
+        wanted, most = 3 if RANK == 1 else 9, torch.ones(1)
         with torch.no_grad():
-            while int(most):
+            while float(most):
                 model(torch.ones(1, 48))
                 work_for(0.3 if RANK == 1 else 0.01)
                 wanted -= 1
-                most = torch.tensor([max(wanted, 0)])
+                most = torch.tensor([float(max(wanted, 0))])
                 dist.all_reduce(most, dist.ReduceOp.MAX, group=left)
 
 
@@ -151,7 +144,7 @@ def crash_handler_waits():
     library = extension()
     library.table_open()
     at(RANK)
-    library.table_row(1 << 40 if RANK == 2 else 5)
+    library.table_row(ctypes.c_long(1 << 40 if RANK == 2 else 5))
     all_reduce()
 
 
