@@ -11,11 +11,13 @@ from tests.inferiors import live
 from tests.inferiors.live.fifth_table import FIFTH
 from tests.inferiors.live.fourth_table import FOURTH
 from tests.inferiors.live.second_table import SECOND
+from tests.inferiors.live.seventh_table import SEVENTH
 from tests.inferiors.live.sixth_table import SIXTH
 from tests.inferiors.live.table import LIVE
 from tests.inferiors.live.third_table import THIRD
 
-SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH}
+SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
+        "live-7": SEVENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -48,6 +50,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-def test_the_sixth_set_has_twenty_hangs_and_ten_healthy_programs():
-    assert sum(row.healthy for row in SIXTH) == 10
-    assert len({row.id for row in SIXTH}) == len(SIXTH) == 30
+@pytest.mark.parametrize("name", ["live-6", "live-7"])
+def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
+    assert sum(row.healthy for row in SETS[name]) == 10
+    assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
