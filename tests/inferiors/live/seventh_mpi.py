@@ -1,24 +1,29 @@
 """Ranks of Open MPI by mpi4py, a hang and its healthy twin, seventh set: `mpirun ... seventh_mpi.py NAME FOLDER`."""
 
+import os
+import sys
+
 import numpy
-from mpi4py import MPI
 
 from tests.inferiors.live.place import at, run, work_for
 
-WORLD = MPI.COMM_WORLD
-RANK = WORLD.rank
+RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
 
 
 def exchange(neighbours, seconds):
     """The halo of a sequence that is cut in pieces: each rank has its list of neighbours."""
-    graph = WORLD.Create_dist_graph_adjacent(neighbours, neighbours)
-    WORLD.Barrier()
+    os.environ["OMPI_MCA_btl_vader_backing_directory"] = sys.argv[2]  # noqa: SIM112 - Open MPI spells it so
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    graph = world.Create_dist_graph_adjacent(neighbours, neighbours)
+    world.Barrier()
     at(RANK)
     while True:
         ours = numpy.full(len(neighbours), float(RANK))
         graph.Neighbor_alltoall(ours, numpy.empty(len(neighbours)))
         work_for(seconds)
-        WORLD.Barrier()
+        world.Barrier()
 
 
 def neighbours_one_sided():

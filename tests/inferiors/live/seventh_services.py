@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sqlite3
 import sys
+import tempfile
 import threading
 from multiprocessing import forkserver
 from multiprocessing.managers import BaseManager
@@ -52,13 +53,26 @@ def beat():
         print("alive for", number, "s", flush=True)
 
 
+def task(seconds, answers):
+    work_for(seconds)
+    answers.send("done")
+
+
 def workers_replaced():
-    """Healthy: the pool's workers are forked by a server, and each ends after one task, as its memory grows."""
-    with SERVER.Pool(2, maxtasksperchild=1) as pool:
-        thread(beat)
-        at("main")
-        while True:
-            pool.map(work_for, [0.8, 0.3, 0.5], chunksize=1)
+    """Healthy: two workers at a time are forked by a server, and each ends after one task, as its memory grows."""
+    thread(beat)
+    at("main")
+    while True:
+        started = []
+        for seconds in (0.8, 0.3):
+            ours, theirs = SERVER.Pipe()
+            worker = SERVER.Process(target=task, args=(seconds, theirs))
+            worker.start()
+            theirs.close()
+            started.append((ours, worker))
+        for ours, worker in started:
+            ours.recv()
+            worker.join()
 
 
 class Registry:
@@ -161,4 +175,5 @@ PROGRAMS = {
 }
 
 if __name__ == "__main__":
+    tempfile.tempdir = sys.argv[2]  # the sockets of servers go with it
     run(PROGRAMS)
