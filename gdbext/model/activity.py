@@ -17,11 +17,11 @@ class Child:
 
 @dataclass(frozen=True)
 class Ended:
-    """A child that a signal ended, and whose parent has not asked for its exit status."""
+    """A child that has ended, and whose parent has not asked for its exit status."""
 
     name: str
     pid: int
-    signal: int
+    signal: int  # that killed it; 0: none did
 
 
 @dataclass(frozen=True)

@@ -154,3 +154,10 @@ def test_a_full_queue_or_a_semaphore_counts_where_a_client_waits_or_none_can_com
     assert (found(server(asks, LISTENS), client()).confidence, found(server(asks, LISTENS)).finding) == ("low", False)
     own = replace(server(asks), peers=(Peer(100, "eventfd 7", (100,), ("S",), ("python",)),))
     assert found(own).finding and found(own).culprits == (0,)
+
+
+def test_a_server_whose_task_waits_for_the_lock_of_a_reader_is_not_idle():
+    """What is read may be the answer that needs the lock."""
+    assert found(server(replace(READER, holds=()), LISTENS)).cause == "not-a-hang"
+    amid = found(server(task("route", *ACQUIRE, wants=1), READER, LISTENS))
+    assert (amid.cause, amid.finding) == ("unknown", False)

@@ -113,3 +113,16 @@ def test_who_came_late_to_a_barrier_that_the_others_are_past(started, culprits):
     ranks = [process(number, past, peers=(ends[number],), started=started[number]) for number in (0, 1)]
     found = judge(live(*ranks, process(2, stands, started=started[2]))).verdict
     assert (found.cause, found.culprits) == ("other", culprits)
+
+
+SIGWAIT = ("__GI___sigtimedwait@libc.so.6", "signal_sigwait@python3", "reap@program.py:3")
+
+
+@pytest.mark.parametrize(
+    ("ended", "cause"),
+    [((), "not-a-hang"), ((Ended("python", 99, 0),), "unknown")],
+    ids=["all are asked for", "one waits to be asked"],
+)
+def test_one_signal_may_stand_for_two_children(ended, cause):
+    waits = stack(*SIGWAIT, *MAIN, syscall=FUTEX, switches=0, state="S")
+    assert judge(live(process(0, waits, activity=Activity(1.0, ended=ended)))).verdict.cause == cause

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from gdbext.analysis.progress.own_hangs.loop_tasks import waits_for_other_task
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
@@ -16,6 +17,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -149,13 +151,22 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 
 def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
-    if unfinished_tasks(view, party.index):
+    if unfinished_tasks(view, party.index) or has_begun(party):
         return False
     if party.judged.idle or _listens(view, party):
         return not waits_for_child(view, party)
     return party.kind in FED_KINDS and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
+
+
+def has_begun(party: Party) -> bool:
+    """Whether its thread waits like an idle one, but amid something: a task of its loop waits for a lock that another
+    one has, or it waits for a signal while a child that has ended waits to be asked (one signal may stand for
+    several)."""
+    activity = party.process.activity
+    lost = party.judged.rule == SIGNAL_WAIT and activity is not None and bool(activity.ended)
+    return lost or waits_for_other_task(party.process)
 
 
 def waits_for_child(view: JobView, party: Party) -> bool:
@@ -212,7 +223,7 @@ def _naps_beside_killed_child(party: Party) -> bool:
     """Whether all that it does is to look again and again, and a child of it was killed: perhaps for what that one was
     to do."""
     activity = party.process.activity
-    return party.judged.rule in OWN_SLEEPS and activity is not None and bool(activity.ended)
+    return party.judged.rule in OWN_SLEEPS and activity is not None and any(one.signal for one in activity.ended)
 
 
 def is_working(view: JobView, party: Party) -> bool:

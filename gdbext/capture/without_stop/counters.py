@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from itertools import islice
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.proc_texts import text_of
@@ -29,7 +30,7 @@ class _Process:
     major_faults: int
     ticks: int
     started: int
-    ended_by: int = 0  # the signal, of one that has ended and waits for its parent to ask
+    ended_by: Optional[int] = None  # the signal or 0, of one that has ended and waits for its parent to ask
 
 
 class _Bytes(NamedTuple):
@@ -127,8 +128,9 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
 
 
 def _ended(pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:
-    found = (Ended(processes[pid].name, pid, processes[pid].ended_by) for pid in pids if processes[pid].ended_by)
-    return tuple(found)[:_MOST_CHILDREN]
+    found = (Ended(processes[pid].name, pid, processes[pid].ended_by or 0) for pid in pids
+             if processes[pid].ended_by is not None)  # fmt: skip
+    return tuple(islice(found, _MOST_CHILDREN))
 
 
 def _children(
@@ -175,7 +177,7 @@ def _process(stat: str) -> Optional[_Process]:
             major_faults=int(fields[9]),
             ticks=int(fields[11]) + int(fields[12]),
             started=int(fields[19]),
-            ended_by=int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else 0,
+            ended_by=int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else None,
         )
     except (IndexError, ValueError):
         return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
+SIGNAL_WAIT = "signal-wait"
+
 
 def _python(id: str, kind: str, function: str, file: str, source: str, by: str = "") -> FrameRule:
     return FrameRule(
@@ -62,7 +64,7 @@ RULES = (
     ),
     FrameRule("accept", "io", r"_*(GI_)?_*(libc_)?accept4?$", "accept(2)", rank=LOCK + 1, idle=True),
     FrameRule(
-        "signal-wait",
+        SIGNAL_WAIT,
         "condvar-idle",
         r"_*(GI_)?_*(sigwait|sigwaitinfo|sigtimedwait|pause|sigsuspend)$",
         "sigwait(3): a main thread that leaves the work to others until it is told to end",

@@ -49,7 +49,7 @@ def _text(child: Ended) -> str:
 
 def _died(party: Party) -> List[Ended]:
     activity = party.process.activity
-    return list(activity.ended) if activity is not None else []
+    return [one for one in activity.ended if one.signal] if activity is not None else []
 
 
 def _spins(view: JobView, party: Party) -> bool:

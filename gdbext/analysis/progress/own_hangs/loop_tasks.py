@@ -15,6 +15,7 @@ from gdbext.analysis.verdict.wording import who
 from gdbext.knowledge.causes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
+from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.tasks import PythonTask
@@ -86,6 +87,12 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
     if not waiting and len(joining) > 1 and not {WORK, LOCKS, TURNS}.intersection(kinds):
         return joining  # all wait for the end of others
     return waiting
+
+
+def waits_for_other_task(process: RankSnapshot) -> bool:
+    """Whether a task waits for a lock that another task has, which waits as well: the loop is amid something."""
+    held = {lock for task in process.tasks for lock in task.holds}
+    return any(_is_lock(task) and task.wants in held for task in process.tasks)
 
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
