@@ -31,6 +31,7 @@ LIMITS = {
 """What keeps the confidence of a hypothesis down."""
 
 REGRADES = {
+    "skipped": "whether a rank comes to a collective later or has skipped it, which stacks do not show",
     "slow work": "whether a culprit in slow work makes progress",
     "unread": "threads that were not read, stacks that are cut",
     "counters": "the counters of the communicators",

@@ -129,7 +129,7 @@ def test_processes_below_that_sleep_for_a_while():
         naps.kill()
 
 
-def test_children_that_a_signal_ended_and_nobody_has_asked_for(proc):
+def test_children_that_have_ended_and_nobody_has_asked_for(proc):
     _, write = proc
 
     def change():
@@ -141,4 +141,4 @@ def test_children_that_a_signal_ended_and_nobody_has_asked_for(proc):
     for pid, parent in ((7, 1), (8, 7), (9, 7), (10, 7), (11, 8)):
         write(pid, parent)
     found = between(proc, change)[7]
-    assert [(child.pid, child.signal) for child in found.ended] == [(8, 9), (9, 11)]
+    assert [(child.pid, child.signal) for child in found.ended] == [(8, 9), (9, 11), (10, 0)]

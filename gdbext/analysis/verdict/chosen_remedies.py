@@ -13,6 +13,7 @@ from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE, DumpTool
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.model.text.digits import integer_or_none
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
@@ -126,7 +127,7 @@ def _is_alone(view: JobView) -> bool:
 def _is_whole(view: JobView) -> bool:
     """Whether the numbers of gdb's threads have no gap: then none of the process is missing."""
     threads = [thread.id for process in view.snapshot.processes for thread in process.threads]
-    numbers = {int(one) for one in threads if one.isdigit()}
+    numbers = {integer_or_none(one) for one in threads}
     by_gdb = all(process.source == "text:gdb" for process in view.snapshot.processes)
     return by_gdb and len(threads) > 1 and numbers == set(range(1, len(threads) + 1))
 

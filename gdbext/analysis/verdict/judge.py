@@ -41,6 +41,7 @@ _FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
 _OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
 _PROFILES = {profile.name: profile for profile in PROFILES}
 _REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
+    "skipped": lambda _, best: _doubt_order(best),
     "slow work": lambda _, best: doubt_slow_work(best),
     "unread": less_sure,
     "counters": with_launch_counts,
@@ -90,6 +91,12 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
         verdict=_verdict(view, best),
         gpu_errors=findings(snapshot),
     )
+
+
+def _doubt_order(best: Candidate) -> Candidate:
+    """That ranks in different communicators wait for each other is sure, not that all of them will come to both."""
+    is_sure = best.cause == "multi-comm-ordering" and best.confidence == "high"
+    return dataclasses.replace(best, confidence="medium") if is_sure else best
 
 
 def _regraded(by: str, before: Candidate, after: Candidate) -> Candidate:

@@ -62,7 +62,6 @@ CAUSES: Tuple[CauseRow, ...] = (
         circle=True,
         resources=("collective",),
         via=("other communicator",),
-        most="medium",  # stacks do not show whether the other side comes later or has skipped it
         few=True,
     ),
     CauseRow(
