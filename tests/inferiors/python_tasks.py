@@ -1,5 +1,5 @@
-"""A loop with two tasks in a circle of locks, one that waits for them, one for work and one for clients; says "ready",
-and the addresses of the locks, when all stand."""
+"""A loop with two tasks in a circle of locks, one that waits for them, one for work and one for clients, two that wait
+for an answer and one for another task; says "ready", and the addresses of the locks, when all stand."""
 
 import asyncio
 
@@ -20,6 +20,13 @@ async def consume(queue):
     await queue.get()
 
 
+async def answers(lock, several):
+    release = lock.release  # not in its `async with`
+    async with getattr(asyncio, "timeout", asyncio.Semaphore)(300):  # Python 3.11 and later
+        await several
+    release()
+
+
 async def main():
     one, other = asyncio.Lock(), asyncio.Lock()
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
@@ -28,6 +35,13 @@ async def main():
     asyncio.create_task(again(asyncio.Lock()), name="again").done()
     serving = asyncio.create_task(server.serve_forever(), name="server")
     asyncio.create_task(asyncio.sleep(0)).done()
+    answer = asyncio.get_running_loop().create_future()
+    for name, several in (
+        ("gathers", asyncio.gather(serving, answer)),
+        ("waits", asyncio.wait([answer])),
+        ("joins", asyncio.wait([serving])),
+    ):
+        tasks.append(asyncio.create_task(answers(asyncio.Lock(), several), name=name))
     asyncio.get_running_loop().call_later(0.1, lambda: print("ready", hex(id(one)), hex(id(other)), flush=True))
     await asyncio.gather(serving, *tasks)
 

@@ -30,7 +30,7 @@ def test_tasks_locks_and_who_has_them(version):
         stacks = resolve(state, read, [target.pid], tasks=asyncio_tasks.reader(state, read))
         one, other = (int(word, 16) for word in target.words)
     tasks = {task.name: task for task in stacks.tasks}
-    assert set(tasks) >= {"in", "out", "consumer", "server"} and len(tasks) == 6  # and main, which has a number
+    assert set(tasks) >= {"in", "out", "consumer", "server"} and len(tasks) == 9  # and main, which has a number
     assert {task.thread for task in stacks.tasks} == {target.pid}
     assert (tasks["in"].wants, tasks["in"].holds) == (other, (one,))
     assert (tasks["out"].wants, tasks["out"].holds) == (one, (other,))
@@ -38,7 +38,30 @@ def test_tasks_locks_and_who_has_them(version):
     assert tasks["in"].frames[0].function.endswith("acquire")
     assert tasks["in"].frames[-1].function == "move" and tasks["in"].frames[-1].line == 10
     assert tasks["consumer"].frames[0].function.endswith("get") and not tasks["consumer"].wants
-    assert "_GatheringFuture" in {task.waits_for for task in stacks.tasks}
+    main = next(task for task in stacks.tasks if task.frames[-1].function == "main")
+    waits = {name: tasks[name].waits_for for name in ("gathers", "waits", "joins")}
+    assert (main.waits_for, waits) == ("Task", {"gathers": "Future", "waits": "Future", "joins": "Task"})
+    assert not tasks["waits"].holds and {name for name, task in tasks.items() if task.limited} == set(waits)
+
+
+def test_where_the_tasks_take_too_long_none_is_told_of(monkeypatch):
+    monkeypatch.setattr(asyncio_tasks, "_SECONDS", -1.0)
+    with PythonTarget("python_tasks.py", python=PYTHONS[max(PYTHONS)]) as target:
+        state, read = frozen(target.pid)
+        assert resolve(state, read, [target.pid], tasks=asyncio_tasks.reader(state, read)).tasks == ()
+
+
+def test_of_a_task_that_cannot_be_read_it_is_known_that_it_is_there():
+    version = max(PYTHONS)
+    with PythonTarget("python_tasks.py", python=PYTHONS[version]) as target:
+        state, read = frozen(target.pid)
+
+        def damaged(address, size):
+            data = read(address, size)
+            return data and data.replace(b"coroutine\0", b"generator\0")
+
+        found = resolve(state, read, [target.pid], tasks=asyncio_tasks.reader(state, damaged)).tasks
+    assert len(found) == 9 and not any(task.frames for task in found)
 
 
 @pytest.mark.parametrize("version", sorted(set(interpreters()) - set(COROUTINES)), ids=str)

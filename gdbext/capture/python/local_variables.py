@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.capture.python.objects import Objects
+from gdbext.capture.python.objects import Objects, Place
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.runtimes.cpython import CELL_CONTENT, LOCALS, OBJECT_TYPE, TUPLE_LENGTH, TYPE_NAME, LocalsRow
@@ -62,15 +62,19 @@ class Locals:
 
     def of(self, address: int, frame: bytes) -> Iterator[FrameLocals]:
         """Nothing for a marker that is no Python function."""
-        rows = self._layout.frames
-        if rows.boundary is not None and frame[rows.boundary] in rows.shim_owners:
-            return
-        code = self._code(frame)
-        form = "<Q" if self._layout.code.table == "locations" else "<i"
-        place = self.objects.place(code, struct.unpack_from(form, frame, rows.instruction)[0])
+        place = self.place(frame)
         row = OBJECTS.get(self._version)
         module = _WORD.unpack_from(frame, row.frame_globals)[0] if row is not None else 0
-        yield FrameLocals(*place, self.of_frame(address, frame), module)
+        if place is not None:
+            yield FrameLocals(*place, self.of_frame(address, frame), module)
+
+    def place(self, frame: bytes) -> Optional[Place]:
+        """Function, file and line, which cost little; None for a marker that is no Python function."""
+        rows = self._layout.frames
+        if rows.boundary is not None and frame[rows.boundary] in rows.shim_owners:
+            return None
+        form = "<Q" if self._layout.code.table == "locations" else "<i"
+        return self.objects.place(self._code(frame), struct.unpack_from(form, frame, rows.instruction)[0])
 
     def of_frame(self, address: int, frame: bytes) -> Tuple[Local, ...]:
         """Of a Python function."""

@@ -6,7 +6,7 @@ from typing import Tuple
 
 HAS_TASKS = r"(^|/)asyncio/(base_events|runners)\.py$"
 """Files of asyncio that know the module `tasks` by that name."""
-RUNS_LOOP = r"(\w+\.)?(run_forever|run_until_complete|run)$"
+RUNS_LOOP = r"^(\w+\.)?(run_forever|run_until_complete|run)$"
 
 LOCKS = "lock"
 TURNS = "turn"
@@ -18,11 +18,16 @@ WAITS: Tuple[Tuple[str, str, str], ...] = (
     (LOCKS, r"(Lock|Semaphore|BoundedSemaphore)\.acquire$", r"(^|/)asyncio/locks\.py$"),
     (TURNS, r"(Queue\.(put|join)|Barrier\.\w+)$", r"(^|/)asyncio/(queues|locks)\.py$"),
     (WORK, r"(Queue\.get|Event\.wait|Condition\.wait\w*)$", r"(^|/)asyncio/(queues|locks)\.py$"),
-    (OTHERS, r"(_wait|wait|wait_for|_cancel_and_wait|TaskGroup\.__aexit__)$", r"(^|/)asyncio/(tasks|taskgroups)\.py$"),
+    (OTHERS, r"TaskGroup\.__aexit__$", r"(^|/)asyncio/taskgroups\.py$"),
     (CLIENTS, r"(Server\.(serve_forever|wait_closed))$", r"(^|/)asyncio/base_events\.py$"),
 )
 """What only another task gives (a lock, a turn), what may come at any time (work, clients), and the end of other tasks.
 All else may come from outside: a reply, a timer, a thread."""
 
-JOINED = ("Task", "_asyncio.Task", "_GatheringFuture")
-"""Classes of what a task waits for that are the end of other tasks."""
+TASK = "Task"
+"""The class of what a task waits for that is the end of another one."""
+
+GATHERED = ("_GatheringFuture", "_children")
+"""The future of gather(), and its list of what it waits for: tasks, or what executors and connections give."""
+WAITED = (r"^_wait$", r"(^|/)asyncio/tasks\.py$", "fs")
+"""The coroutine of wait(), and its variable with the set of what it waits for."""

@@ -164,7 +164,7 @@ OWN_ITEMS = ("OrderedDict", "defaultdict", "Counter", "ModelOutput", "Size")
 class CoroutineRow(NamedTuple):
     """Offsets in a coroutine, and in its frame."""
 
-    state: int  # cr_frame_state, a byte; below 0 while it can be resumed
+    state: int  # cr_frame_state, a signed byte: below 0 while it can be resumed, 0 while it runs, above when it is done
     frame: int  # cr_iframe
     stack_top: int  # in the frame: how many values it has, variables and the stack
     tasks: str  # the WeakSet of asyncio.tasks that has all tasks
@@ -182,11 +182,8 @@ MODULE_NAMES = 16
 SET_USED, SET_MASK, SET_TABLE = 24, 32, 40
 """Offsets in a set: length, mask and table; an entry is a key and its hash."""
 
-WEAK_TARGET = 16
-"""Offset of `wr_object` in a weak reference."""
-
 OF_LOOP = 16
 """Offset of `fut_loop` in a task or future of C."""
 
-BOUND_TO = 24
-"""Offset of `im_self` in a bound method."""
+FUNCTION_NAME = 32
+"""Offset of `func_name` in a function of these releases."""

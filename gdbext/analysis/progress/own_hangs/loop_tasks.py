@@ -12,21 +12,19 @@ from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import who
-from gdbext.knowledge.causes.asyncio_waits import JOINED, LOCKS, OTHERS, TURNS, WAITS, WORK
+from gdbext.knowledge.causes.asyncio_waits import LOCKS, OTHERS, TASK, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
-from gdbext.model.tasks import PythonTask
+from gdbext.model.tasks import MOST_TASKS, PythonTask
 from gdbext.model.text.patterns import regex
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK = regex(r"Lock\.")
 _MOST_SHOWN = 4
-_MOST_TASKS = 256
-"""So many are read: where there are more, nobody knows what the others do."""
 _OUTSIDE = ""
 
 
@@ -37,7 +35,7 @@ def tasks_in_circle(view: JobView) -> Optional[Candidate]:
         if not circle:
             continue
         rests = stands(loop)
-        if not rests and not _seen_before(view, loop, circle):
+        if not rests and (any(task.limited for task in circle) or not _seen_before(view, loop, circle)):
             continue
         following = [*circle[1:], circle[0]]
         pairs = [f"{_label(one)} waits in {_place(one)} for a lock that {_label(other)} holds"
@@ -58,7 +56,7 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
         return None
     for loop, tasks in _loops(view):
         kinds = [_kind(task) for task in tasks]
-        if _OUTSIDE in kinds or len(tasks) >= _MOST_TASKS or not stands(loop):
+        if _OUTSIDE in kinds or len(tasks) >= MOST_TASKS or not stands(loop):
             continue
         others = threads_of(view, loop.index, lambda one: one.helper in (None, EVENT_LOOP))
         waiting = _lost(view, loop, tasks, kinds) if all(stands(one) for one in others) else []
@@ -111,12 +109,12 @@ def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
 
 def _kind(task: PythonTask) -> str:
     """What a task waits for, by its innermost coroutine (knowledge.causes.asyncio_waits.py); "": something that may
-    come from outside."""
-    inner = task.frames[0]
-    for kind, function, file in _WAITS:
-        if function.search(inner.function or "") and file.search(inner.file or ""):
-            return kind
-    return OTHERS if task.waits_for in JOINED else _OUTSIDE
+    come from outside, or that is not known."""
+    for inner in task.frames[:1]:
+        for kind, function, file in _WAITS:
+            if function.search(inner.function or "") and file.search(inner.file or ""):
+                return kind
+    return OTHERS if task.waits_for == TASK else _OUTSIDE
 
 
 def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
