@@ -15,11 +15,13 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
     descriptors,
     field,
     holders_of_lock,
+    link_of,
     read_fdinfo,
     states_and_names,
 )
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import FCNTL, FLOCK
+from gdbext.knowledge.runtimes.tried_locks import SQLITE_COMMITS, SQLITE_READS, SQLITE_WRITES
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Maybe, Missing
 
@@ -44,10 +46,7 @@ def waits_for_lock(call: Sequence[int]) -> bool:
 
 def lock_wait(proc: ProcFS, pid: int, tid: int, descriptor: int, flock: bool) -> Peer:
     """The row of a thread that waits for a lock on the file of a descriptor, in flock(2) or in fcntl(2)."""
-    try:
-        file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
-    except OSError:
-        file = f"file descriptor {descriptor}"
+    file = link_of(proc, pid, str(descriptor)) or f"file descriptor {descriptor}"
     text = read_fdinfo(proc, pid, str(descriptor))
     number, device = field(INODE, text), _device(proc, pid, text)
     row, own = _row(proc, pid, number, device), (pid, str(descriptor))
@@ -136,24 +135,31 @@ def _is_of(row: Match[str], pid: int, inode: Optional[int], device: str) -> bool
     return int(row["pid"]) == pid and inode in (None, int(row["inode"]))
 
 
-def holders_of_opened(proc: ProcFS, pid: int) -> Dict[str, List[int]]:
-    """Of the files that a process has open those that other processes have locked by fcntl(2), and who: where there are
-    any, those that have it for writing."""
+def locked_by_sqlite(proc: ProcFS, pid: int) -> Dict[str, Tuple[int, ...]]:
+    """Of the files that a process has open those on which locks of SQLite keep it waiting, and the other processes that
+    have these: who writes; where the process itself commits, who reads."""
     text = proc.text("locks")
-    rows = [] if isinstance(text, Missing) else [row for row in map(_LINE.match, text.splitlines()) if row is not None]
-    held: Dict[Tuple[str, int], List[Match[str]]] = {}
-    for row in rows:
-        if row["waits"] is None and int(row["pid"]) not in (_OF_FILE, _ELSEWHERE, pid):
-            held.setdefault((row["device"], int(row["inode"])), []).append(row)
-    found: Dict[str, List[int]] = {}
+    held: Dict[int, List[Match[str]]] = {}
+    for row in () if isinstance(text, Missing) else filter(None, map(_LINE.match, text.splitlines())):
+        if row["waits"] is None and (_is_within(row, "WRITE", SQLITE_WRITES) or _is_within(row, "READ", SQLITE_READS)):
+            held.setdefault(int(row["inode"]), []).append(row)
+    found: Dict[str, Tuple[int, ...]] = {}
     for descriptor in descriptors(proc, pid) if held else ():
         info = read_fdinfo(proc, pid, descriptor)
-        locks = held.get((_device(proc, pid, info), field(INODE, info) or 0), [])
-        writers = [row for row in locks if " WRITE " in row[0]]
-        if locks:
-            file = os.readlink(f"{proc.root}/{pid}/fd/{descriptor}")
-            found[file] = sorted({int(row["pid"]) for row in writers or locks})
+        rows = held.get(field(INODE, info) or 0, [])
+        device = _device(proc, pid, info) if rows else ""
+        rows = [row for row in rows if row["device"] == device]
+        commits = any((int(row["pid"]), row["range"].split()[0]) == (pid, str(SQLITE_COMMITS)) for row in rows)
+        blocking = {int(row["pid"]) for row in rows if commits or " WRITE " in row[0]} - {pid, _OF_FILE, _ELSEWHERE}
+        if blocking:
+            found[link_of(proc, pid, descriptor)] = tuple(sorted(blocking))
     return found
+
+
+def _is_within(row: Match[str], kind: str, ranges: Sequence[Tuple[int, int]]) -> bool:
+    first, _, last = row["range"].partition(" ")
+    bounded = f" {kind} " in row[0] and last.isdigit()
+    return bounded and any(start <= int(first) and int(last) <= end for start, end in ranges)
 
 
 def _known(proc: ProcFS, pid: int) -> Maybe[int]:

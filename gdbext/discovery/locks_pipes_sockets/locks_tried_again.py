@@ -8,7 +8,7 @@ import os
 import re
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-from gdbext.discovery.locks_pipes_sockets.file_locks import holders_of_opened
+from gdbext.discovery.locks_pipes_sockets.file_locks import locked_by_sqlite
 from gdbext.discovery.locks_pipes_sockets.open_files import (
     INODE,
     each_descriptor,
@@ -39,8 +39,10 @@ def tried_locks(proc: ProcFS, pid: int, stacks: Sequence[ThreadStack]) -> Iterat
             if peer is not None:
                 yield peer
         elif any(_TRIES.match(frame.function or "") for frame in stack.calls):
-            for file, holders in list(holders_of_opened(proc, pid).items())[:1]:
-                yield Peer(stack.lwp, file, tuple(holders), *states_and_names(proc, holders), lock=True)
+            found = locked_by_sqlite(proc, pid)
+            if len(set(found.values())) == 1:  # else nobody knows for which of them it waits
+                file, holders = next(iter(found.items()))
+                yield Peer(stack.lwp, file, holders, *states_and_names(proc, holders), lock=True)
 
 
 def _is_the_lock(stack: ThreadStack) -> bool:

@@ -26,7 +26,7 @@ Holder = Tuple[int, int]
 def file_of(proc: ProcFS, pid: int, name: str, kinds: Sequence[str] = (_EVENTS, QUEUES)) -> str:
     """What a descriptor is open on, where others may have it too: `pipe:[7]`, `socket:[8]`, `eventfd 9`, `message queue
     /a [10]`; the last two, which cost a read more, when asked for."""
-    link = _link(proc, pid, name)
+    link = link_of(proc, pid, name)
     if link == _EVENTFD and _EVENTS in kinds:
         number = field("eventfd-id", read_fdinfo(proc, pid, name))  # Linux 5.2 and later
         return "" if number is None else f"{_EVENTS}{number}"
@@ -36,7 +36,8 @@ def file_of(proc: ProcFS, pid: int, name: str, kinds: Sequence[str] = (_EVENTS, 
     return link if _LINK.match(link) else ""
 
 
-def _link(proc: ProcFS, pid: int, name: str) -> str:
+def link_of(proc: ProcFS, pid: int, name: str) -> str:
+    """The file or the words behind a descriptor of a process; "" where it is closed or may not be seen."""
     try:
         return os.readlink(f"{proc.root}/{pid}/fd/{name}")
     except OSError:
@@ -90,7 +91,7 @@ def holders_of_lock(
 
 def opened_by_name(proc: ProcFS, pid: int, fd: str, name: str) -> bool:
     """Whether a descriptor is open on a file of that name, in whatever folder."""
-    return _link(proc, pid, fd).endswith(f"/{name}")
+    return link_of(proc, pid, fd).endswith(f"/{name}")
 
 
 def each_descriptor(proc: ProcFS, look: Callable[[int, str], None]) -> bool:

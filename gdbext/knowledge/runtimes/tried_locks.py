@@ -36,3 +36,11 @@ LOCK_FILES: Tuple[LockFileRow, ...] = (
 TRIES_OPENED = r"sqlite3InvokeBusyHandler$|sqliteDefaultBusyCallback$"
 """Functions of C that sleep between two tries to lock a file which they have open (sqlite3_busy_timeout): no argument
 names it, but the kernel says who has the lock."""
+
+SQLITE_WRITES = ((120, 127), (0x40000000, 0x400001FF))
+"""Bytes on which SQLite locks by fcntl(2) what only one connection may have: of the -shm file of a data base in WAL
+mode (os_unix.c UNIX_SHM_BASE; a read lock of byte 128 only says that it is open), and of the data base itself (os.h
+PENDING_BYTE, RESERVED_BYTE, SHARED_FIRST)."""
+SQLITE_READS = ((0x40000002, 0x400001FF),)
+"""Bytes whose read locks keep who commits, and has locked SQLITE_COMMITS for that, from it."""
+SQLITE_COMMITS = 0x40000000

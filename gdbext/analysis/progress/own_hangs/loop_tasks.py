@@ -5,19 +5,17 @@ The thread of such a loop looks like an idle server's: it waits for events. What
 
 from __future__ import annotations
 
-import os
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.verdict.wording import place, who
 from gdbext.knowledge.causes.asyncio_waits import LOCKS, OTHERS, TASK, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
-from gdbext.model.stack import Frame
 from gdbext.model.tasks import MOST_TASKS, PythonTask
 from gdbext.model.text.patterns import regex
 
@@ -192,12 +190,7 @@ def _place(task: PythonTask) -> str:
     inner = task.frames[0]
     caller = next((one for one in task.frames if not _ASYNCIO.search(one.file or "")), inner)
     said = f"{inner.function}, called from " if caller is not inner else ""
-    return f"{said}{_frame(caller)}"
-
-
-def _frame(one: Frame) -> str:
-    place = f" ({os.path.basename(one.file)}:{one.line})" if one.file else ""
-    return f"{one.function}{place}"
+    return f"{said}{place(caller)}"
 
 
 LOST = (tasks_in_circle, no_task_left)
