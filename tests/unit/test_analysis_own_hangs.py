@@ -50,12 +50,18 @@ def test_who_keeps_the_gil_while_it_waits_is_named(one):
     [
         (keeper("compute@libext.so ext.cpp:3", "transfer@engine.py:8", sleeps=None, state="R", cpu=0.9), waiter()),
         (keeper(*NAPS, gil=False), waiter()),
+        (keeper("sched_yield@libc.so.6", "bootstrapRecv@libnccl.so.2", "ncclCommInitRank@libnccl.so.2"), waiter()),
         (keeper(*NAPS), stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "f@a.py:2", sleeps=1.0, state="S")),
     ],
-    ids=["it computes", "it has given the GIL back", "nobody waits for it"],
+    ids=["it computes", "it has given the GIL back", "it waits for other ranks", "nobody waits for it"],
 )
 def test_who_computes_or_has_no_gil_or_bars_nobody_keeps_none(threads):
     assert over_time(of_gil(*threads)).cause != "gil-deadlock"
+
+
+def test_who_keeps_the_gil_while_a_native_thread_works_may_wait_for_that():
+    works = stack("gemm@libext.so", "worker@libext.so", state="R", cpu=0.9, switches=50)
+    assert over_time(process(0, keeper(*NAPS), waiter(), works)).cause != "gil-deadlock"
 
 
 def test_what_one_sample_shows_of_the_gil_proves_nothing_yet_and_is_not_called_healthy():

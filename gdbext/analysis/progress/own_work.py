@@ -242,9 +242,9 @@ def is_working(view: JobView, party: Party) -> bool:
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
         joined = threads_of(view, party.index)
-    if any(_is_active(one) or _got_lock(one) for one in joined):
+    if any(is_active(one) or _got_lock(one) for one in joined):
         return True
-    return party.kind in FED_KINDS and any(_is_active(one) for one in _side_threads(view, party))
+    return party.kind in FED_KINDS and any(is_active(one) for one in _side_threads(view, party))
 
 
 def _got_lock(one: Party) -> bool:
@@ -305,7 +305,7 @@ def _side_threads(view: JobView, party: Party) -> List[Party]:
     ]
 
 
-def _is_active(one: Party) -> bool:
+def is_active(one: Party) -> bool:
     """Computes, or waits without a timeout and was woken."""
     if one.judged.helper is not None or one.thread is None or is_yielding(one):
         return False

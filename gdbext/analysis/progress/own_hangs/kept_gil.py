@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from gdbext.analysis.progress.own_work import looked_long, naps_with_gil
+from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import start, where, who
 from gdbext.model.codes import Given
+
+
+_OF_ITS_OWN = ("elsewhere", "lock")
+"""Groups of waits that are neither for the GPU nor for other ranks."""
 
 
 def keeps_gil(view: JobView) -> Optional[Candidate]:
@@ -21,10 +25,12 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
     if view.given is not Given.LIVE or not view.before or not looked_long(view):
         return None
     for index in range(len(view.processes)):
-        keeper = next((one for one in threads_of(view, index) if naps_with_gil(view, one)), None)
-        waiting = [one for one in threads_of(view, index) if one.kind == "gil"] if keeper is not None else []
-        starved = [one for one in waiting if _in_all_looks(view, one, None)]
+        threads = threads_of(view, index)
+        keeper = next((one for one in threads if naps_with_gil(view, one) and one.group in _OF_ITS_OWN), None)
+        starved = [one for one in threads if one.kind == "gil" and _in_all_looks(view, one, None)]
         if keeper is None or not starved or not _in_all_looks(view, keeper, True):
+            continue
+        if any(is_active(one) for one in threads if one.lwp != keeper.lwp):  # it may wait for native work
             continue
         summary = (
             f"{start(who([keeper]))} keeps Python's GIL while it waits in {where(keeper)}; {who(starved)} "
