@@ -19,7 +19,7 @@ MOST_FRAMES = 256  # the innermost ones
 MOST_LOCALS = 512  # of one frame
 _NAME_CAP = 256
 _WORD = struct.Struct("<Q")
-_MODULE = "<module>"
+MODULE = "<module>"
 
 
 class Local(NamedTuple):
@@ -40,7 +40,7 @@ class FrameLocals(NamedTuple):
 
     @property
     def is_module(self) -> bool:
-        return self.function == _MODULE
+        return self.function == MODULE
 
 
 def locals_of(frozen: Frozen, thread: FrozenThread, read: Read) -> Maybe[Tuple[FrameLocals, ...]]:

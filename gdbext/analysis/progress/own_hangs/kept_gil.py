@@ -14,7 +14,6 @@ from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import start, where, who
 from gdbext.model.codes import Given
 
-
 _OF_ITS_OWN = ("elsewhere", "lock")
 """Groups of waits that are neither for the GPU nor for other ranks."""
 
