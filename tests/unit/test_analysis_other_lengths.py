@@ -26,7 +26,7 @@ def test_whose_list_is_shorter_than_all_the_others_has_called_fewer():
     found = judged({"tensors": 12}, {"tensors": 12}, {"tensors": 11})
     assert (found.cause, found.culprits, found.victims) == ("collective-mismatch", (2,), (0, 1))
     assert found.confidence == "medium"  # by the stacks it would be rank 0
-    assert "In rank 2 `tensors` of update has 11 items, in the others 12" in found.summary
+    assert "On rank 2, `tensors` in update() has 11 items; elsewhere, 12. So rank 2 called" in found.summary
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Ranks in different collectives that were called from one function: whose list there has another length than those of
-all the others called another number of them."""
+"""Ranks in different collectives that one function called: a rank whose list there is longer or shorter than those of
+the others called a different number of collectives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import verb, who
+from gdbext.analysis.verdict.wording import who
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -20,7 +20,8 @@ _FEWEST = 3
 
 
 def odd_by_length(view: JobView, best: Candidate) -> Candidate:
-    """The same with those to blame whose lists are longer or shorter, where that tells the few from the many."""
+    """The same verdict; where one list is longer or shorter in a minority of ranks, these are its culprits. At most
+    medium confidence where the stacks alone name others."""
     if best.cause != "collective-mismatch" or len(view.parties) < _FEWEST or best.absent:
         return best
     found = _odd(view.parties)
@@ -29,21 +30,21 @@ def odd_by_length(view: JobView, best: Candidate) -> Candidate:
     name, odd, usual = found
     lengths = sorted({one.thread.lengths[name] for one in odd if one.thread is not None})
     function, _, variable = name.rpartition(".")
-    text = f"In {who(odd)} `{variable}` of {function} has {' or '.join(map(str, lengths))} items, in the others {usual}"
+    text = f"On {who(odd)}, `{variable}` in {function}() has {' or '.join(map(str, lengths))} items; elsewhere, {usual}"
     same = {one.index for one in odd} == {one.index for one in best.culprits}
     return replace(
         best,
         confidence=best.confidence if same else min(best.confidence, "medium", key=CONFIDENCE.index),
         culprits=tuple(odd),
         victims=tuple(parties_without(view.parties, odd)),
-        summary=f"{best.summary} {text}: {verb(odd, 'it has', 'they have')} called another number of collectives.",
+        summary=f"{best.summary} {text}. So {who(odd)} called a different number of collectives.",
         evidence=(*best.evidence, Evidence(text, odd[0].index, odd[0].id or None)),
     )
 
 
 def _odd(parties: Sequence[Party]) -> Optional[Tuple[str, List[Party], int]]:
-    """The only variable of the function from which all were called whose length differs, who has another one than most,
-    and how long most are."""
+    """The name of the only variable whose length differs, of the function that called all collectives; the parties with
+    another length than most; and how many items most have."""
     callers = {_caller(one) for one in parties}
     if len(callers) != 1 or None in callers:
         return None

@@ -13,6 +13,8 @@ from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.model.activity import Ended
 from gdbext.model.verdict import Evidence
 
+_MOST_NAMED = 3
+
 
 def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
     """They have been at one place for as long as an endless loop takes to be called one; nobody else acts."""
@@ -25,14 +27,15 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
     own = [one for party in spinning for one in threads_of(view, party.index) if one.lwp != party.lwp]
     if any(_acts(one) for one in own if one.judged.helper is None):
         return None
-    gone = [child for party in spinning for child in _died(party)][:3]
+    gone = [(child, party.index) for party in spinning for child in _died(party)][:_MOST_NAMED]
+    killed = [_text(child) for child, _ in gone]
     seconds = min(seconds_in_place(view, one, ()) for one in spinning)
     summary = (
         f"{start(who(spinning))} {verb(spinning, 'has', 'have')} been checking memory in {where(spinning[0])} for "
-        f"{seconds:.0f} s. A child was killed: {', '.join(map(_text, gone))}. Most likely the loop waits for what that "
-        "child would have written."
+        f"{seconds:.0f} s. {'A child was' if len(killed) == 1 else 'Children were'} killed: {', '.join(killed)}. Most "
+        "likely the loop waits for what would have been written there."
     )
-    ended = (Evidence(f"{_text(one)}: its parent has not asked for its exit status", spinning[0].index) for one in gone)
+    ended = (Evidence(f"{_text(one)}: its parent has not asked for its exit status", index) for one, index in gone)
     return Candidate(
         cause="other",
         confidence="low",

@@ -11,7 +11,7 @@ from typing import List, Optional, Tuple
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import start, where, who
+from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.model.codes import Given
 
 _OF_ITS_OWN = ("elsewhere", "lock")
@@ -32,9 +32,9 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
         if any(is_active(one) for one in threads if one.lwp != keeper.lwp):  # it may wait for native work
             continue
         summary = (
-            f"{start(who([keeper]))} keeps Python's GIL while it waits in {where(keeper)}; {who(starved)} "
-            f"{'has' if len(starved) == 1 else 'have'} waited for it in all samples. If it waits for something that "
-            "Python code should do, that never happens: native code must release the GIL before it waits."
+            f"{start(who([keeper]))} holds Python's GIL while it waits in {where(keeper)}; {who(starved)} "
+            f"{verb(starved, 'has', 'have')} waited for the GIL in all samples. If that wait needs Python code to run, "
+            "it never ends: native code must release the GIL before it waits."
         )
         return Candidate(
             cause="gil-deadlock",

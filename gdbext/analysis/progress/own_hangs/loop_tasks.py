@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import place, who
+from gdbext.analysis.verdict.wording import closed, place, who
 from gdbext.knowledge.causes.asyncio_waits import LOCKS, OTHERS, TASK, TURNS, WAITS, WORK
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
@@ -38,11 +38,11 @@ def tasks_in_circle(view: JobView) -> Optional[Candidate]:
         following = [*circle[1:], circle[0]]
         pairs = [f"{_label(one)} waits in {_place(one)} for a lock that {_label(other)} holds"
                  for one, other in zip(circle, following)][:_MOST_SHOWN]  # fmt: skip
-        lead = f"Tasks of the event loop of {_process(view, loop)} wait for each other"
+        lead, end = f"Tasks of the event loop of {_process(view, loop)} wait for each other", "None of them can proceed"
         if len(circle) == 1:
-            lead = f"A task of the event loop of {_process(view, loop)} waits for itself"
+            lead, end = f"A task of the event loop of {_process(view, loop)} waits for itself", "It can never proceed"
             pairs = [f"{_label(circle[0])} waits in {_place(circle[0])} for a lock that it already holds"]
-        summary = f"{lead}: {'; '.join(pairs)}. None of them can proceed."
+        summary = f"{lead}: {'; '.join(pairs)}. {end}."
         return _found(view, loop, summary, "high" if rests else "medium")
     return None
 
@@ -60,12 +60,13 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
         waiting = _lost(view, loop, tasks, kinds) if all(stands(one) for one in others) else []
         if not waiting:
             continue
-        many = f"{len(waiting)} tasks" if len(waiting) > 1 else "A task"
-        ends = "what they wait for" if len(waiting) > 1 else "what it waits for"
+        many, wait, ends = ("A task", "waits", "this wait")
+        if len(waiting) > 1:
+            many, wait, ends = (f"{len(waiting)} tasks", "wait", "these waits")
         summary = (
-            f"{many} of the event loop of {_process(view, loop)} {'wait' if len(waiting) > 1 else 'waits'} in "
-            f"{_place(waiting[0])}. Only another task could give {ends}, and none is left that could: no other task "
-            "waits for a reply or a timer, so whoever should act has ended, or waits as well."
+            f"{many} of the event loop of {_process(view, loop)} {wait} in {closed(_place(waiting[0]))} and only another "
+            f"task could end {ends}. No task is left that can: none waits for a reply or a timer. The one that should "
+            "act has ended, or waits as well."
         )
         sure = _wakes_itself(loop) or (takes_clients_alone(loop) and not _victims(view, loop))
         return _found(view, loop, summary, "medium" if sure else "low")
