@@ -16,9 +16,9 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.python import asyncio_tasks, local_lengths, local_marks, python_arguments
-from gdbext.capture.python.python_frames import freeze, resolve
+from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
+from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.stop import copy_of_process, kill_timer, second_copy
 from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.several_processes import copy_together
@@ -267,10 +267,7 @@ class Look:
         tids = [thread.tid for thread in rank.copy.threads]
         for held in rank.copy.during:
             if held.python is not None:
-                read = ProcessMemory(rank.pid).read
-                arguments, marks = python_arguments.reader(held.python, read), local_marks.reader(held.python, read)
-                lengths, tasks = local_lengths.reader(held.python, read), asyncio_tasks.reader(held.python, read)
-                found = resolve(held.python, read, tids, None, arguments, marks, lengths, tasks)
+                found = resolve_all(held.python, ProcessMemory(rank.pid).read, tids)
                 rank.python = found if held.tids is None else no_stop.merge_python_stacks(rank.python, found, held.tids)
         if rank.python is None:
             rank.note("no Python frames: they were not read with the stacks")

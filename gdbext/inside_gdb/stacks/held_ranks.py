@@ -16,9 +16,9 @@ from gdbext.analysis.stacks.interleave import interleave
 from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.pointer_search import search_result
-from gdbext.capture.python import asyncio_tasks, local_lengths, local_marks, python_arguments
-from gdbext.capture.python.python_frames import freeze, resolve
+from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import interpreter_of
+from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.without_stop import kernel_threads as threads
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleep_times import sleep_left
@@ -214,10 +214,7 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
         if found.code is not Code.NOT_PYTHON:
             problems.append(f"no Python frames: {found.reason}")
         return None
-    frozen = freeze(found, read)
-    arguments, marks = python_arguments.reader(frozen, read), local_marks.reader(frozen, read)
-    lengths, tasks = local_lengths.reader(frozen, read), asyncio_tasks.reader(frozen, read)
-    stacks = resolve(frozen, read, tids, None, arguments, marks, lengths, tasks)
+    stacks = resolve_all(freeze(found, read), read, tids)
     problems += [f"Python: {problem}" for problem in stacks.problems]
     return stacks
 

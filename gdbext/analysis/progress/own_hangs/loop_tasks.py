@@ -64,9 +64,9 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
         if len(waiting) > 1:
             many, wait, ends = (f"{len(waiting)} tasks", "wait", "these waits")
         summary = (
-            f"{many} of the event loop of {_process(view, loop)} {wait} in {closed(_place(waiting[0]))} and only another "
-            f"task could end {ends}. No task is left that can: none waits for a reply or a timer. The one that should "
-            "act has ended, or waits as well."
+            f"{many} of the event loop of {_process(view, loop)} {wait} in {closed(_place(waiting[0]))} and only "
+            f"another task could end {ends}. No task is left that can: none waits for a reply or a timer. The one that "
+            "should act has ended, or waits as well."
         )
         sure = _wakes_itself(loop) or (takes_clients_alone(loop) and not _victims(view, loop))
         return _found(view, loop, summary, "medium" if sure else "low")
