@@ -10,7 +10,6 @@ from typing import List, Optional, Sequence, Tuple
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
 from gdbext.analysis.verdict.wording import who
-from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
@@ -20,8 +19,8 @@ _FEWEST = 3
 
 
 def odd_by_length(view: JobView, best: Candidate) -> Candidate:
-    """The same verdict; where one list is longer or shorter in a minority of ranks, these are its culprits. At most
-    medium confidence where the stacks alone name others."""
+    """The same verdict; where one list is longer or shorter in a minority of ranks, these are its culprits: with
+    low confidence where the stacks alone name others, since lists may differ for another reason."""
     if best.cause != "collective-mismatch" or len(view.parties) < _FEWEST or best.absent:
         return best
     found = _odd(view.parties)
@@ -32,12 +31,13 @@ def odd_by_length(view: JobView, best: Candidate) -> Candidate:
     function, _, variable = name.rpartition(".")
     text = f"On {who(odd)}, `{variable}` in {function}() has {' or '.join(map(str, lengths))} items; elsewhere, {usual}"
     same = {one.index for one in odd} == {one.index for one in best.culprits}
+    guess = "So" if same else "Most likely"
     return replace(
         best,
-        confidence=best.confidence if same else min(best.confidence, "medium", key=CONFIDENCE.index),
+        confidence=best.confidence if same else "low",
         culprits=tuple(odd),
         victims=tuple(parties_without(view.parties, odd)),
-        summary=f"{best.summary} {text}. So {who(odd)} called a different number of collectives.",
+        summary=f"{best.summary} {text}. {guess} {who(odd)} called a different number of collectives.",
         evidence=(*best.evidence, Evidence(text, odd[0].index, odd[0].id or None)),
     )
 
