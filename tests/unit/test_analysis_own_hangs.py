@@ -119,6 +119,7 @@ def test_who_came_late_to_a_barrier_that_the_others_are_past(started, culprits):
     ranks = [process(number, past, peers=(ends[number],), started=started[number]) for number in (0, 1)]
     found = judge(live(*ranks, process(2, stands, started=started[2]))).verdict
     assert (found.cause, found.culprits) == ("other", culprits)
+    assert found.confidence == ("low" if culprits == (2,) else "medium")  # spawning may take its time, too
 
 
 SIGWAIT = ("__GI___sigtimedwait@libc.so.6", "signal_sigwait@python3", "reap@program.py:3")

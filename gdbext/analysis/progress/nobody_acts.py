@@ -80,7 +80,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         return None
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
-    blamed = _of(view, sleeping) or _to_blame(view, asking)
+    late = [] if sleeping else [one for one in asking if _came_late(view, one)]
+    blamed = _of(view, sleeping) or _to_blame(view, asking, late)
     victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     summary = (
@@ -91,7 +92,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."
     return Candidate(
         cause="other",
-        confidence="medium" if all(map(_stands, threads)) else "low",
+        confidence="medium" if all(map(_stands, threads)) and not late else "low",  # clocks alone tell who is late
         summary=summary,
         culprits=tuple(blamed),
         victims=tuple(victims),
@@ -186,12 +187,11 @@ def _ran(view: JobView) -> bool:
     return False
 
 
-def _to_blame(view: JobView, asking: Sequence[Party]) -> List[Party]:
+def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> List[Party]:
     """Who came late to a barrier; else whose task waits for neither a result nor a message; else who has asked for
     nothing; else who waits for more than the end or the result of another one; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    late = [one for one in asking if _came_late(view, one)]
     for some in (late, inside, parties_without(view.parties, _of(view, asking)), ends):
         if some:
             return _of(view, some)
