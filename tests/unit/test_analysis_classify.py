@@ -5,6 +5,7 @@ import pytest
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.knowledge.engines.all_profiles import PROFILES
+from gdbext.knowledge.log_lines.last_words import CURRENT
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
@@ -284,3 +285,8 @@ def test_the_index_leaves_out_no_rule_that_matches():
         for library in ("", "libc.so.6", "libcuda.so.1", "[kernel]"):
             matching = [one for one in index.rows if one.matches(name, library) and one.module.match(library)]
             assert [one for one in index.candidates(name, library) if one.matches(name, library)] == matching, name
+
+
+def test_a_helper_that_took_a_signal_and_has_no_frames_stays_one():
+    found = judge_thread(stack(name="pt_autograd_0", problems=(CURRENT,)))
+    assert found.helper is not None and found.kind == "condvar-idle"

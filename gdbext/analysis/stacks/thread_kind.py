@@ -91,7 +91,8 @@ def judge_thread(
         helper = None if has_task else _named_helper(thread.name)
     if helper and (rule is None or (rule.rank <= LEAF + 2 and kind in ("io", "condvar-idle"))):
         kind, running = "condvar-idle", running and rule is None and kind != "unknown"
-    if helper and CURRENT in thread.problems and not _DUMPS.match(thread.calls[0].function or ""):
+    inner = [frame.function or "" for frame in thread.calls[:1]]
+    if helper and CURRENT in thread.problems and inner and not _DUMPS.match(inner[0]):
         kind, helper, rule = "python-code", None, None  # whoever takes a signal of its own was at work
     said = kind_said((*thread.problems, *messages))
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
