@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from functools import partial
-from typing import List, Match, Optional, Sequence, Set, Tuple, Union
+from typing import List, Optional, Sequence, Set, Tuple, Union
 
+from gdbext.commands.names_in_patterns import names_in
 from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
@@ -26,7 +26,6 @@ from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
-from gdbext.knowledge.vendor_calls import SUFFIX
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.verdict import Remedy
@@ -35,7 +34,7 @@ from gdbext.model.waits import STATES
 LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
 """Everything that can be explained."""
 
-_MOST_NAMES, _SHOWN, _QUOTE = 12, 6, '"'
+_QUOTE = '"'
 _NAMELESS = ("other", "unknown")
 _VENDORS = {
     "hip": "HIP",
@@ -72,6 +71,7 @@ _MUST_HOLD = {
     "helpers": "helper threads alone were read",
 }
 _MUST_NOT_HOLD = {"named": "no suspect is known"}
+"""Conditions of a remedy by its field. The others that are false are usual, and need no word."""
 _SHUTDOWN = "the call is part of a shutdown"
 _STACK_SHOWS = {
     LEADER_FIRST: "the others wait by design until rank 0 has worked alone",
@@ -83,7 +83,6 @@ _STACK_SHOWS = {
     BUILDS_EXTENSION: "torch builds an extension",
 }
 """What a function on the stack must be."""
-"""Conditions of a remedy by its field. The others that are false are usual, and need no word."""
 _STATEMENT_NAMES = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
 """What a witness must have said."""
 _RECOGNISED = {
@@ -110,14 +109,6 @@ _REPORTED = {
     "unused": "memory that was never used",
 }
 """The gravest error of a sanitizer, in words."""
-_ANY = "\0"  # stands for any characters; a star behind parentheses would repeat them
-_OPENED, _CLOSED = "\1", "\2"  # stand for parentheses that are characters of the name
-_CONDITION = re.compile(r"\^|\(\?!(?:[^()]|\([^()]*\))*\)")
-_FLAGS = re.compile(r"^\?[a-z]*:")
-_OPTIONAL = re.compile(r"(?<!\\)(\w|\[[^]]*\])\?")
-_CHARACTER_CLASS = re.compile(r"\[([A-Za-z]+)\](?![*+])")
-_DIGITS = re.compile(r"\\d(\+|\*|\{\d{1,3}(,\d{0,3})?\})?")
-_ONE_OF = re.compile(r"\[[^]]*\](\\w)?[*+]?")
 
 
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
@@ -155,7 +146,7 @@ def _wait(label: str) -> Explanation:
     rules = [rule for rule in RULES if rule.kind == label and rule.helper is None and not rule.like]
     said = [rule for rule in MESSAGES if rule.kind == label]
     signs = [Sign(_looks(rule), rule.source) for rule in rules]
-    signs += [Sign(f"a log line with {_plain(rule.pattern, _QUOTE)}", rule.source) for rule in said]
+    signs += [Sign(f"a log line with {names_in(rule.pattern, _QUOTE)}", rule.source) for rule in said]
     if not signs:
         signs = [Sign("no rule matches any frame of the thread", "gdbext/knowledge/frames")]
     causes = SHOWN_BY.get(label, ())
@@ -219,13 +210,13 @@ def _state(label: str) -> Explanation:
 
 def _looks(rule: FrameRule) -> str:
     """`cudaMallocHost, cudaHostAlloc, ...` of a row: its own pattern, without the marks that only a machine needs."""
-    pieces = [_plain(rule.function) or "any function"]
+    pieces = [names_in(rule.function) or "any function"]
     if rule.file:
-        pieces.append(f"in {_plain(rule.file)}")
+        pieces.append(f"in {names_in(rule.file)}")
     if rule.module:
-        pieces.append("of the kernel" if rule.module == KERNEL else f"of {_plain(rule.module)}")
-    around = [f"called from {_plain(rule.caller)}"] if rule.caller else []
-    around += [f"further out on the stack: {_plain(rule.under)}"] if rule.under else []
+        pieces.append("of the kernel" if rule.module == KERNEL else f"of {names_in(rule.module)}")
+    around = [f"called from {names_in(rule.caller)}"] if rule.caller else []
+    around += [f"further out on the stack: {names_in(rule.under)}"] if rule.under else []
     if around:
         pieces.append(f"({'; '.join(around)})")
     ids = (other.id.partition("-")[0] for other in RULES if other.like == rule.id)
@@ -235,65 +226,6 @@ def _looks(rule: FrameRule) -> str:
     if rule.idle:
         pieces.append("(idle there is normal)")
     return ("Python: " if rule.language == "python" else "") + " ".join(pieces)
-
-
-def _plain(pattern: str, quote: str = "") -> str:
-    """A regular expression as a list of names: `cuda(Malloc|Free)$` is `cudaMalloc, cudaFree`."""
-    text = _CONDITION.sub("", pattern)
-    for mark in (SUFFIX.rstrip("$"), "(^|/)", "\\b", "$", "_*", "(GI_)?"):
-        text = text.replace(mark, "")
-    text = text.replace("\\(", _OPENED).replace("\\)", _CLOSED)
-    text = _ONE_OF.sub(_ANY, _CHARACTER_CLASS.sub(_either, _OPTIONAL.sub("", _DIGITS.sub("N", text))))
-    for mark, word in (("\\w*", _ANY), ("\\w+", _ANY), (".*", _ANY), ("\\S+", _ANY), ("\\", "")):
-        text = text.replace(mark, word)
-    names = list(dict.fromkeys(re.sub(f"{_ANY}+", "*", name) for name in _expanded(text) if name))
-    quoted = [f"{quote}{name.strip()}{quote}" if quote else name for name in names[:_SHOWN]]
-    shown = ", ".join(quoted) + (" and others" if len(names) > _SHOWN else "")
-    return shown.replace(_OPENED, "(").replace(_CLOSED, ")")
-
-
-def _either(found: Match[str]) -> str:
-    """`[GS]` as `(G|S)`, and `[Tt]` as `(T)`: the case of a letter tells no name apart."""
-    return f"({'|'.join({letter.lower(): letter for letter in reversed(found[1])}.values())})"
-
-
-def _expanded(text: str) -> List[str]:
-    """The alternatives of a pattern written out, optional parts left out, repeated ones as `*`."""
-    choices = _choices(text)
-    if len(choices) > 1:
-        return [name for choice in choices[:_MOST_NAMES] for name in _expanded(choice)]
-    start = text.find("(")
-    end = _closing(text, start)
-    if start < 0 or end < 0:
-        return [text]
-    inside, after = text[start + 1 : end], text[end + 1 :]
-    if after[:1] == "?" or inside.startswith("?!"):
-        middle = [""]
-    else:
-        middle = [_ANY] if after[:1] in ("*", "+", "{") else _expanded(_FLAGS.sub("", inside))
-    after = after[1:] if after[:1] in ("?", "*", "+") else after
-    return [text[:start] + one + rest for one in middle for rest in _expanded(after)][: 2 * _MOST_NAMES]
-
-
-def _choices(text: str) -> List[str]:
-    """Split at the bars that stand outside of parentheses."""
-    pieces, depth = [""], 0
-    for character in text:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "|" and depth == 0:
-            pieces.append("")
-        else:
-            pieces[-1] += character
-    return pieces
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for at in range(max(start, 0), len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        if depth == 0:
-            return at
-    return -1
 
 
 def _of_kinds(rule: RemedyRule) -> List[str]:
