@@ -73,8 +73,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump.txt; equal frames in both mean that it is stuck",
-        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
+        "Dump all threads twice, 30 s apart: {dump} > dump1.txt, then > dump2.txt; a thread that moved is not stuck, one "
+        "that did not is stuck or waits for work",
+        "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
         alone=True,
@@ -119,9 +120,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the same processes again 30 s later ({dump}) and compare: threads with the same frames in both dumps are "
-        "stuck",
-        "a thread that moves between two dumps is slow, not stuck; one dump cannot show that",
+        "Dump the same processes again 30 s later ({dump}) and compare: a thread that moved is not stuck, one that did "
+        "not is stuck or waits for work",
+        "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         not_kinds=_MAY_RUN,
@@ -147,7 +148,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log from before that line for the first error; of a job with several ranks diagnose all logs "
+        "Read the log from before that line for the first error; if the job has several ranks, diagnose all their logs "
         "together: gdbext diagnose FOLDER",
         "the first error is the cause; a rank whose log ends early is the suspect",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
