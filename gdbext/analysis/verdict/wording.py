@@ -300,7 +300,15 @@ def _special(party: Party) -> Optional[OpenThere]:
     first = next((number for number, frame in enumerate(calls) if frame is at), len(calls))
     owner = next((frame for frame in calls[first:] if not _says_nothing(frame)), at)
     function, library = ("", "") if owner is None else (owner.function or "", owner.library or "")
+    outer = next((number for number, frame in enumerate(calls) if not _says_nothing(frame)), len(calls))
+    waits = [frame.function or "" for frame in calls[:outer]]
+    waits_in = calls[outer].library or "" if outer < len(calls) else ""
     fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
+    fitting = (
+        row
+        for row in fitting
+        if not row.through or (any(map(regex(row.through).match, waits)) and regex(row.module).match(waits_in))
+    )
     return next(
         (row for row in fitting if regex(row.function).match(function) and regex(row.module).match(library)), None
     )

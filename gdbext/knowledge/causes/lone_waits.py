@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import APPLE, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, FOR_THE_GPU
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
 _FOR_THE_GPU = "waits for the GPU in {where}"
+_IN_THE_DRIVER = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas")
 
 DOES: Mapping[str, str] = {
     "pinned-host-alloc": "allocates or frees page-locked memory in {where}, which waits for the GPU",
@@ -65,16 +66,36 @@ OPEN: Mapping[str, str] = {
 @dataclass(frozen=True)
 class OpenThere:
     """What a thread does, and what its stack leaves open, where the call that waits is of special code: the innermost
-    frame that is no wait of the C library must match both regular expressions, from the start."""
+    frame that is no wait of the C library must match `function` and `module`, from the start."""
 
     kinds: Tuple[str, ...]
     open: str
     function: str = ""
     module: str = ""
     does: str = ""  # in place of the row of DOES
+    through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
 
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
+    OpenThere(
+        _IN_THE_DRIVER,
+        "The thread that holds the lock {unread}; usually it is in a CUDA call too.",
+        module=CUDA_DRIVER_MODULES,
+        does="waits for a lock inside the CUDA driver, in {where}",
+        through=r"_*(?:GI_+)?_*(?:lll_lock_wait|lll_mutex_lock|pthread_(?:mutex_|rwlock_(?:rd|wr))lock)\w*$",
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        "Whether it is only idle, or another thread should have woken it, {unread}.",
+        does="waits for a semaphore in {where}",
+        through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        "Whether it is only idle, or another thread should have woken it, {unread}.",
+        does="waits for another thread in {where}",
+        through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
+    ),
     OpenThere(
         FOR_THE_GPU,
         "Whether the GPU still works on its commands, or they were never committed, {unread}.",
