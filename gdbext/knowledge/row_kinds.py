@@ -88,6 +88,8 @@ class LogRule:
     )
     befell: str = ""  # what befell the ranks that the pattern names, as `killed, usually because ...`
     alone: str = ""  # the cause where no other process of the job shows: nobody is known to wait for this one
+    of_device: bool = False  # a driver's line about a device: the process that it names only used it
+    past: bool = False  # of what happened elsewhere or earlier: a stack beside it shows where it was noticed
     own: bool = False  # it says of what its own process died, and nothing of a process that lives
 
 

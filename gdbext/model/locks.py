@@ -19,7 +19,7 @@ KINDS = {
     "gil": "Python's GIL",
     "malloc": "a lock of malloc",
     "loader": "the dynamic loader's lock",
-    "driver": "a lock of the CUDA driver",
+    "driver": "a CUDA driver lock",
     "futex": "something that no frame names",
 }
 """Every kind of wait for another thread, as a person would name what is waited for."""

@@ -164,7 +164,11 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-14/pt75512-traceback", "usually because its process ended", "the logs of all other ranks"),
         ("batch-14/pt61670-log", "Because of that, the process cannot", "the logs of all other ranks"),
         ("batch-9/qwentrt60-ucx", "died of SIGSEGV in createInferRuntime_INTERNAL", "the log just before"),
-        ("batch-13/nvdocker1648-xid", "(an Xid): 119, the GPU system processor", "Read the first GPU error"),
+        (
+            "batch-13/nvdocker1648-xid",
+            "(an Xid) on GPU 0000:61:00: 119, the GPU system processor",
+            "Read the first GPU error",
+        ),
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
         ("batch-9/ompi1156-gdb", "has not reached it", "Put a timeout on what the missing rank waits for"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),

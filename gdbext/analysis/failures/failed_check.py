@@ -166,8 +166,9 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
     dead = {one.index for one in dying}
     victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
     summary = (
-        f"{start(who(dying))} died because the GPU runtime reported an error, in {where(dying[0])}. "
-        "Its CUDA context is lost; the error's text and the kernel's log (dmesg) say which fault it was."
+        f"{start(who(dying))} {verb(dying, 'reports', 'report')} a failed call of the GPU runtime, "
+        f"in {where(dying[0])}. The stack does not show which error: the exception's message or the log does, and "
+        "`gdbext error NUMBER` explains it."
     )
     confidence = "medium" if victims else "low"
     return Candidate(

@@ -125,8 +125,22 @@ def _helpers_alone(view: JobView) -> str:
 
 def _log_of(line: Line) -> str:
     """`The log`, where nobody else could have written the line."""
-    nobody = line.process is None or line.process.label == ONLY
+    nobody = line.process is None or line.process.label == ONLY or (line.rule.of_device and _is_witness(line))
     return "The log" if nobody or line.process is None else f"The log of {line.process.label}"
+
+
+def _is_witness(line: Line) -> bool:
+    """Whether the process of a line only tells of a fault: of a device that it used, or of a worker of its own."""
+    found = re.search(line.rule.pattern, line.text)
+    named = found.groupdict() if found else {}
+    number = named.get("xid")
+    if line.process is None or line.process.rank is not None:
+        return line.process is None
+    if named.get("worker"):
+        return True
+    if not line.rule.of_device or line.process.threads:
+        return False
+    return number is None or int(number) not in XIDS or not XIDS[int(number)].of_program
 
 
 def told_by_log(view: JobView) -> Optional[Candidate]:
@@ -144,13 +158,15 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         culprits = _of_ranks(view, blamed)
     else:
         accusing = rule.cause in ("missing-rank", "init-rendezvous", "network-transport", "collective-mismatch")
-        culprits = () if accusing or telling.process is None else (_party(view, telling.process),)
+        nobody = accusing or _is_witness(telling)
+        culprits = () if nobody or telling.process is None else (_party(view, telling.process),)
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
     meaning = f"{rule.means}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    because = f"Because of that, {who(waiting)} cannot continue." if waiting else _stacks_beside(view)
+    beside = "" if rule.past else _stacks_beside(view)
+    because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
     summary = f"{_log_of(telling)} reports: {meaning}{_excerpt(telling)}.{_thrown(view, telling)} {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
@@ -218,9 +234,11 @@ def _number_in(line: Line) -> str:
     """`: 79, the GPU has fallen off the bus`: the number that the line names, with its meaning."""
     match = re.search(line.rule.pattern, line.text)
     groups = match.groupdict() if match else {}
+    if groups.get("worker"):
+        return f" (worker pid {groups['worker']})"
     if groups.get("xid"):
         row = XIDS.get(int(groups["xid"]))
-        return f": {groups['xid']}{f', {row.meaning}' if row else ''}"
+        return f" on GPU {groups['bus']}: {groups['xid']}{f', {row.meaning}' if row else ''}"
     named = _XID.search(line.text)
     if named and int(named[1]) in XIDS:
         return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"

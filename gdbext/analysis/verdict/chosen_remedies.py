@@ -12,6 +12,7 @@ from gdbext.analysis.verdict.open_stacks import look_again_remedy
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE, DumpTool
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.verdict import Remedy
@@ -27,6 +28,8 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     seen = best.culprits or best.victims or view.parties
     seen = (*seen, *view.of("fatal")) if best.cause == "unknown" else seen
     kinds = {_kind(view, party) for party in seen}
+    if best.cause == "unknown" and not seen:  # helper threads alone: did their process end?
+        kinds = {one.wait.kind for one in view.processes if WAIT_GROUPS[one.wait.kind] == "fatal"}
     if best.decided_by is not None:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]

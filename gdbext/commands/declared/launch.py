@@ -10,7 +10,11 @@ COMMANDS = (
         run="gdbext.cli.launch",
         arguments=(
             Argument(
-                "--rank", "stop this rank at breakpoint_(); the others wait (default: 0; sets RANK_TO_DEBUG)", "N", int
+                "--rank",
+                "the rank that stops where its code calls breakpoint_() of gdbext.rankpdb; the others wait "
+                "(default: 0; sets RANK_TO_DEBUG)",
+                "N",
+                int,
             ),
             Argument("--logs", "folder for the logs (default: a new one here)", "DIR"),
             Argument("words", "torchrun, msrun, mpirun, ...", "-- COMMAND", nargs=ALL_THE_REST),

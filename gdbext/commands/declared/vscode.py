@@ -5,7 +5,7 @@ from gdbext.commands.declared.shared_arguments import NEEDS_GDB, PIDS, SELECTING
 
 COMMANDS = (
     Command(
-        "Write a launch.json that attaches VS Code to every rank of the running job",
+        "Write a launch.json that attaches VS Code to every rank of the running job, and keep its other entries",
         gdbext="vscode",
         statuses="0 done; with --check 0 launch.json has the current pids, 1 it was rewritten, "
         "2 wrong usage, 4 no job was found, 130 interrupted",

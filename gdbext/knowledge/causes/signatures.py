@@ -36,7 +36,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "missing-rank",
         "workers wait in shm_broadcast's dequeue (or the front end says `No available shared memory broadcast block`) "
         "while another rank is inside a step",
-        "the workers only wait: the engine core or the rank inside the step is stuck",
+        "workers in dequeue only wait: the engine core or the rank inside the step is stuck",
         "vllm-project/vllm#27313, #7454, #51986",
         ("idle-peer",),
     ),
@@ -44,7 +44,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "missing-rank",
         "torch's watchdog says `last enqueued work` of a rank is behind the sequence number at which the others timed "
         "out, or monitoredBarrier names a rank",
-        "that rank never reached the collective; its own stack shows where it is instead",
+        "a rank that is behind never reached the collective; its own stack shows where it is instead",
         "torch ProcessGroupNCCL.cpp; torch.distributed.monitored_barrier",
         ("told_by_watchdog", "told_by_log"),
     ),

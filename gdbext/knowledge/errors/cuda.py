@@ -252,7 +252,7 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     _sticky(
         719,
-        "a kernel failed for another reason: mostly a bad pointer or shared memory beyond its size",
+        "a kernel failed, and no other error (700, 710, ...) fits: mostly a bad pointer or access beyond shared memory",
         steps=(*_KERNEL_FAULT, XID),
         prints="unspecified launch failure",
     ),
@@ -314,7 +314,11 @@ CUDA: Tuple[ErrorRow, ...] = (
         "the driver failed and reports no reason",
         sticky=None,
         causes=("a driver that was updated under the process", "a GPU that fell off the bus"),
-        steps=(XID,),
+        steps=(
+            XID,
+            "after a driver update: restart the process; if it fails again, reload the driver or reboot",
+            "in a container, or after suspend: check that /dev/nvidia-uvm exists and opens",
+        ),
         prints="unknown error",
     ),
 )

@@ -14,22 +14,24 @@ _HEADER = "nverror.h of NVIDIA's open kernel modules 535.261.03 has the number; 
 
 @dataclass(frozen=True)
 class Xid:
-    """One number. `ends_work`: what runs on the GPU cannot complete after it."""
+    """One number. `ends_work`: what runs on the GPU cannot complete after it. `of_program`: usually an error of the
+    program that the line names, not of the GPU."""
 
     number: int
     meaning: str
     ends_work: bool = True
+    of_program: bool = False
     source: str = _CATALOGUE
 
 
 XIDS: Dict[int, Xid] = {
     row.number: row
     for row in (
-        Xid(13, "graphics engine exception: an illegal instruction or access of a kernel"),
-        Xid(31, "GPU memory page fault: a kernel used an address that is not mapped"),
+        Xid(13, "graphics engine exception: an illegal instruction or access of a kernel", of_program=True),
+        Xid(31, "GPU memory page fault: a kernel used an address that is not mapped", of_program=True),
         Xid(32, "invalid or corrupted push buffer stream", source=_HEADER),
         Xid(38, "driver firmware error", source=_UNCHECKED),
-        Xid(43, "GPU stopped processing: an error of the program"),
+        Xid(43, "GPU stopped processing: an error of the program", of_program=True),
         Xid(45, "preemptive cleanup: the program was torn down because of an earlier error"),
         Xid(48, "double bit ECC error"),
         Xid(61, "internal micro-controller breakpoint", source=_HEADER),

@@ -8,18 +8,25 @@ _XID = "NVIDIA Xid catalogue"
 
 
 def _fault(
-    id: str, pattern: str, means: str, source: str, confidence: str = "medium", wait: str = "cuda-error-throw"
+    id: str,
+    pattern: str,
+    means: str,
+    source: str,
+    confidence: str = "medium",
+    wait: str = "cuda-error-throw",
+    of_device: bool = False,
 ) -> LogRule:
-    return LogRule(id, pattern, means, source, "gpu-fault", confidence, wait)
+    return LogRule(id, pattern, means, source, "gpu-fault", confidence, wait, of_device=of_device)
 
 
 RULES: Tuple[LogRule, ...] = (
     _fault(
         "xid",
-        r"NVRM: Xid \((?:PCI:)?[0-9A-Fa-f:.]{4,20}\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
+        r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9A-Fa-f:.]{4,20})\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
         "the NVIDIA kernel driver reported a GPU fault (an Xid)",
         _XID,
         wait="unknown",  # of where the process stands the driver says nothing
+        of_device=True,
     ),
     _fault(
         "gsp-silent",
@@ -27,6 +34,7 @@ RULES: Tuple[LogRule, ...] = (
         "the GPU's own processor (GSP) no longer answers the driver",
         "NVIDIA open-gpu-kernel-modules kernel_gsp.c",
         wait="unknown",
+        of_device=True,
     ),
     _fault(
         "ecc",

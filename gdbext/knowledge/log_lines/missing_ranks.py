@@ -63,6 +63,16 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-init",
     ),
     LogRule(
+        "loader-bus-error",
+        r"DataLoader worker \(pid (?P<worker>\d{1,9})\) is killed by signal: Bus error",
+        "a DataLoader worker was killed by SIGBUS, usually because /dev/shm is full",
+        "torch utils/data/_utils/signal_handling.py",
+        "shm-too-small",
+        "medium",
+        "exited-or-crashed",
+        past=True,
+    ),
+    LogRule(
         "shm-full",
         r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
         r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)"
@@ -166,6 +176,7 @@ RULES: Tuple[LogRule, ...] = (
         "lock-order-deadlock",
         "low",
         "mutex",
+        past=True,
     ),
     LogRule(
         "nobody-can-wake-another",

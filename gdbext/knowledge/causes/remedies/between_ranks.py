@@ -70,7 +70,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "Find out why the process of the missing rank is gone: read the rank's log, and dmesg (out of memory?); then "
+        "restart the whole job",
         "a collective cannot complete without a member; the others wait for ever, or until the watchdog's timeout",
         "NVIDIA/nccl#585",
         kinds=("exited-or-crashed",),
@@ -104,7 +105,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out why its process is gone: read the rank's log, and dmesg (out of memory?); then restart the whole job",
+        "Find out why the process of the missing rank is gone: read the rank's log, and dmesg (out of memory?); then "
+        "restart the whole job",
         "the communicator has more ranks than there are processes; a collective cannot complete without a member",
         "NVIDIA/nccl#585",
         absent=True,
@@ -257,13 +259,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "launch-serialisation",
         "Update NCCL to 2.13.4 or newer",
-        "NCCL 2.13.2 starts network transfers only after the launch has returned",
+        "these releases start network transfers only after the launch has returned",
         "NVIDIA/nccl#750, PR#774",
         nccl=("2.13.0", "2.13.3"),
     ),
     RemedyRule(
         "launch-serialisation",
-        "Raise CUDA_DEVICE_MAX_CONNECTIONS",
+        "Raise CUDA_DEVICE_MAX_CONNECTIONS, unless the engine needs 1 (Megatron-LM with tensor or context parallelism)",
         "streams that share a hardware queue wait for each other",
         "CUDA programming guide, environment variables",
         set_in="CUDA_DEVICE_MAX_CONNECTIONS=1",

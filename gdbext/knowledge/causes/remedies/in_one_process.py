@@ -167,8 +167,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "Give the container more shared memory: docker run --shm-size=1g (in Kubernetes: an emptyDir of medium "
-        "Memory at /dev/shm)",
+        "If df /dev/shm shows that it is full, give the container more: docker run --shm-size=1g (in Kubernetes: an "
+        "emptyDir of medium Memory at /dev/shm)",
         "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",
@@ -191,8 +191,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "fork-after-cuda",
-        "Start workers with spawn before CUDA is first used: multiprocessing.set_start_method('spawn') (vLLM: "
-        "VLLM_WORKER_MULTIPROC_METHOD=spawn)",
+        "Start workers with spawn: multiprocessing.set_start_method('spawn') (vLLM: "
+        "VLLM_WORKER_MULTIPROC_METHOD=spawn); or fork them before CUDA is used or any thread is started",
         "a forked child has its parent's locks, but not the threads that would release them",
         "torch.multiprocessing notes",
     ),

@@ -30,6 +30,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Read the logs of all ranks together, from before the first error: gdbext diagnose FOLDER",
+        "the process has ended; the logs of the others show which rank failed or was missing first",
+        "NVIDIA/nccl#928; pytorch/pytorch#20630",
+        kinds=("exited-or-crashed",),
+        helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "At the next hang, dump the stacks of every rank before the watchdog ends the job: py-spy dump --native "
+        "--pid PID",
+        "the stack of a watchdog does not show where the main thread was",
+        "pytorch/pytorch#54818",
+        kinds=("exited-or-crashed",),
+        helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
@@ -58,6 +77,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Dump all threads, the main thread too: {dump} > dump.txt; then gdbext diagnose dump.txt",
         "background threads look the same in a hung job and in a healthy one",
         "NVIDIA/nccl#1730",
+        not_kinds=("exited-or-crashed",),
         helpers=True,
         given=("text",),
     ),
@@ -73,8 +93,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump1.txt, then > dump2.txt; a thread that moved is not stuck, one "
-        "that did not is stuck or waits for work",
+        "Dump all threads twice, 30 s apart: {dump} > dump1.txt, then > dump2.txt; a thread that moved is not stuck, "
+        "one that did not is stuck or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
