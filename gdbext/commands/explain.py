@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from functools import partial
-from typing import List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.commands.names_in_patterns import names_in
 from gdbext.commands.session_port import Session
@@ -109,6 +109,7 @@ _REPORTED = {
     "unused": "memory that was never used",
 }
 """The gravest error of a sanitizer, in words."""
+_ENDED = "exited-or-crashed"
 
 
 def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
@@ -131,12 +132,15 @@ def _cause(label: str) -> Explanation:
     sources = [sign.source for sign in signs] + [rule.source for rule in rules]
     shown = dict.fromkeys(kind for kind, causes in SHOWN_BY.items() if label in causes)
     shown.update(dict.fromkeys(kind for rule in rules for kind in rule.kinds))
+    alike: Dict[Tuple[str, bool], List[RemedyRule]] = {}
+    for rule in rules:
+        alike.setdefault((rule.action, bool(_when(rule, ""))), []).append(rule)
     return Explanation(
         label=label,
         sort="cause",
         meaning=CAUSES[label],
         signs=signs,
-        remedies=tuple(Remedy(_advice(rule), rule.reason) for rule in rules),
+        remedies=tuple(Remedy(_advice(same[0], alike=same[1:]), same[0].reason) for same in alike.values()),
         related=tuple(shown),
         sources=_unique(sources),
     )
@@ -175,22 +179,27 @@ def _begins_with(label: str, row: CauseRow) -> bool:
     return reached.issuperset(row.resources or row.ends or ("",))
 
 
-def _advice(rule: RemedyRule, cause: str = "") -> str:
+def _advice(rule: RemedyRule, cause: str = "", alike: Sequence[RemedyRule] = ()) -> str:
     """`If /dev/shm is not full: check ...`: what is to be done, behind the conditions. `cause`: told of a wait, which
-    is a condition already."""
+    is a condition already. `alike`: rows with the same advice under other conditions."""
+    when = " or ".join(filter(None, (_when(one, cause) for one in (rule, *alike))))
+    action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE").replace(ERROR, "NAME")
+    if not when:
+        return action
+    return f"If {when}: {action if action[1:2].isupper() else action[:1].lower() + action[1:]}"
+
+
+def _when(rule: RemedyRule, cause: str) -> str:
+    """`you pasted stacks and the wait is mutex`; "" where it holds always."""
     conditions = _looked_at(rule)
     if cause:
         conditions.append(f"{_SHUTDOWN} ({cause})" if cause in SELDOM else f"the cause is {cause}")
     else:
         conditions += _of_kinds(rule)
-    conditions += _conditions(rule)
-    action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE").replace(ERROR, "NAME")
-    if not conditions:
-        return action
-    start = action if action[1:2].isupper() else action[:1].lower() + action[1:]
-    *most, last = conditions
-    when = f"{', '.join(most)} and {last}" if most else last
-    return f"If {when}: {start}"
+    said = _MUST_HOLD["named"] if rule.named and rule.kinds and not cause else ""
+    conditions += [one for one in _conditions(rule) if one != said]
+    *most, last = conditions or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _state(label: str) -> Explanation:
@@ -232,10 +241,13 @@ def _of_kinds(rule: RemedyRule) -> List[str]:
     """`the wait is mutex or condvar-idle`; of what is for most waits, those that it is not for."""
     if not rule.kinds:
         return []
+    if rule.kinds == (_ENDED,):
+        return [f"the process has ended ({_ENDED})"]
+    whose = "the suspect's wait" if rule.named else "the wait"
     others = [kind for kind in WAIT_KINDS if kind not in rule.kinds]
     if len(others) < len(rule.kinds):
-        return [f"the wait is not {_either_of(others)}"]
-    return [f"the wait is {_either_of(rule.kinds)}"]
+        return [f"{whose} is not {_either_of(others)}"]
+    return [f"{whose} is {_either_of(rule.kinds)}"]
 
 
 def _looked_at(rule: RemedyRule) -> List[str]:

@@ -68,7 +68,7 @@ def test_conditions_stand_before_the_advice():
     assert told[0].endswith(
         "the thread waits in the Linux kernel: read the kernel's log around the time of these stacks: dmesg -T"
     )
-    assert told[1].startswith("If the wait is exited-or-crashed and the stack is a Python traceback: read the")
+    assert told[1].startswith("If the process has ended (exited-or-crashed) and the stack is a Python traceback: read")
     assert any(one.startswith("If you pasted stacks and the wait is not exited-or-crashed, sigbus or ") for one in told)
     assert any(
         one.startswith("If you pasted stacks and helper threads alone were read: dump all threads") for one in told

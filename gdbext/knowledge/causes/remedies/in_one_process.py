@@ -167,8 +167,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "If df /dev/shm shows that it is full, give the container more: docker run --shm-size=1g (in Kubernetes: an "
-        "emptyDir of medium Memory at /dev/shm)",
+        "Give the container more shared memory (df /dev/shm shows its size): docker run --shm-size=1g (in Kubernetes: "
+        "an emptyDir of medium Memory at /dev/shm)",
         "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",

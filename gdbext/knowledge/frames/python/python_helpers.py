@@ -13,6 +13,14 @@ RULES = (
         "thread pool",
     ),
     python_thread(
+        "python-gevent-pool",
+        r"wait|get",
+        r"gevent/_threading\.py$",
+        "gevent threadpool.py: a worker without a task",
+        "thread pool",
+        under=r"run$|_?worker$",
+    ),
+    python_thread(
         "python-event-loop",
         r"select|_poll",
         r"(^|/)selectors\.py$",
