@@ -172,6 +172,15 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
         ("batch-9/ompi1156-gdb", "has not reached it", "Put a timeout on what the missing rank waits for"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
+        (
+            "batch-4/profam286-watchdog-c10-frames",
+            "a watchdog gave up waiting",
+            "Read the logs of all ranks together",
+        ),
+        ("batch-6/rocr96-gdb", "waits for a semaphore in clCreate", "all threads of the process"),
+        ("batch-14/ucx6000-ucx", "did not acknowledge it", "RoCE: rdma link"),
+        ("batch-1/megatron878-dataloader-bus-error", "(worker pid 56811)", "Give the container"),
+        ("batch-11/tf13716-gdb", "One look cannot show", "one that did not is stuck or waits for work"),
         ("batch-15/ompi6258-lldb", "thread 2 is in MPI_Send", "again 30 s later"),
     ],
 )
@@ -180,3 +189,38 @@ def test_what_is_said_fits_what_to_do(name, says, advice):
     verdict = judge(parse_files([(path.name, path.read_bytes())])).verdict
     assert says in verdict.summary
     assert advice in verdict.remedies[0].action
+
+
+LOCK_IN_THE_DRIVER = """Thread 1 (Thread 0x7f00 (LWP 9) "python3"):
+#0  futex_wait (private=0, expected=2, futex_word=0x5581) at ../sysdeps/nptl/futex-internal.h:146
+#1  __GI___lll_lock_wait (futex=0x5581, private=0) at ./nptl/lowlevellock.c:49
+#2  0x00007ff in ?? () from /lib/x86_64-linux-gnu/libcuda.so.1
+#3  0x00007ff in cuModuleLoadDataEx () from /lib/x86_64-linux-gnu/libcuda.so.1
+#4  0x00007ee in loadBinary () at /tmp/main.c:61
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "says"),
+    [
+        ("__GI___lll_lock_wait", "waits for a lock inside the CUDA driver, in cuModuleLoadDataEx"),
+        ("__GI___poll", "is in cuModuleLoadDataEx"),
+    ],
+)
+def test_a_lock_below_the_driver_is_a_wait_for_a_lock(inner, says):
+    text = LOCK_IN_THE_DRIVER.replace("__GI___lll_lock_wait", inner)
+    verdict = judge(parse_files([("a.txt", text.encode())])).verdict
+    assert verdict.cause == "unknown" and says in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("line", "culprits"),
+    [
+        ("NVRM: Xid (PCI:0000:61:00): 119, pid=7, name=nvidia-smi, Timeout waiting for RPC from GSP!", ()),
+        ("NVRM: Xid (PCI:0000:61:00): 31, pid=7, name=python, Ch 00000008, MMU Fault", (0,)),
+    ],
+)
+def test_an_error_of_the_gpu_accuses_the_gpu_and_not_who_used_it(line, culprits):
+    verdict = judge(parse_files([("dmesg.txt", f"[ 812.1] {line}\n".encode())])).verdict
+    assert verdict.cause == "gpu-fault" and "on GPU 0000:61:00: " in verdict.summary
+    assert tuple(verdict.culprits) == culprits

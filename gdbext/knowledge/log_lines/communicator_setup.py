@@ -139,11 +139,18 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     _network(
+        "no-acknowledgement",
+        r"[Tt]ransport retry count(?:er)? exceeded",
+        "an RDMA transfer failed because the peer did not acknowledge it: the peer is gone, or the link is broken",
+        "UCX ib_mlx5_log.c; Open MPI btl_openib_component.c",
+        "medium",
+    ),
+    _network(
         "infiniband",
         r"NET/IBP? ?: ?(?:Got completion(?:.{0,100}? (?:status=|error )(?P<completion>\d{1,2})\b)?"
         r"|Got async (?:fatal )?event)|async fatal event"
         r"|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
-        r"|[Tt]ransport retry count(?:er)? exceeded|UCX +ERROR .{0,120}remote access error|ROCE CQE error occurred"
+        r"|UCX +ERROR .{0,120}remote access error|ROCE CQE error occurred"
         r"|Failed to modify QP to RT[RS]\b|mlx5_core .{0,80}device's health compromised"
         r"|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",

@@ -96,8 +96,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
-        "Check the ports and the cable on both ends (ibstat, perfquery, ibv_rc_pingpong PEER) and read the peer's log; "
-        "then restart the job",
+        "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
+        "and read the peer's log; then restart the job",
         "NCCL does not repeat a failed transfer: every member of the communicator stays blocked",
         "NCCL user guide, troubleshooting",
     ),

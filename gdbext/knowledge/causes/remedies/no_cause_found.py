@@ -93,7 +93,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump1.txt, then > dump2.txt; a thread that moved is not stuck, "
+        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt); a thread that moved is not stuck, "
         "one that did not is stuck or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
