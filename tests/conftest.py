@@ -5,6 +5,7 @@ import functools
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -16,6 +17,9 @@ import hypothesis
 import pytest
 
 from tests import checked_json
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)  # under nohup: what the tests start does not inherit a handler
 
 HERE = Path(__file__).parent
 _STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
