@@ -18,8 +18,9 @@ import pytest
 
 from tests import checked_json
 
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, lambda *_: None)  # under nohup: what the tests start does not inherit a handler
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # ignored under nohup, or behind a shell's `&`
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)  # what the tests start inherits that they are ignored, but no handler
 
 HERE = Path(__file__).parent
 _STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}

@@ -25,7 +25,7 @@ KERNEL = """
     discovery/proc/procfs.py discovery/locks_pipes_sockets/sockets.py discovery/preflight_checks/attach_permission.py
     discovery/ranks/chosen_job.py capture/without_stop/kernel_threads.py capture/without_stop/counters.py
     capture/without_stop/sleeping_threads.py witnesses/question.py witnesses/kernel_log.py collect/gdbs_side_by_side.py
-    rankpdb/missing_rank.py
+    rankpdb/missing_rank.py discovery/locks_pipes_sockets/file_locks.py
 """
 """What they read is the kernel's."""
 OTHERS = """
