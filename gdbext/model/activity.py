@@ -37,3 +37,8 @@ class Activity:
     own_bytes: Optional[int] = None  # what its main thread alone read or wrote, the greater of the two
     napping: Optional[int] = None  # how many processes below it are in a sleep of a length that they chose
     ended: Tuple[Ended, ...] = ()  # its own children alone
+
+    @property
+    def killed(self) -> Tuple[Ended, ...]:
+        """The children that a signal ended."""
+        return tuple(one for one in self.ended if one.signal)

@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.causes_in_logs import all_lines
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.verdict.wording import place, start, verb, where, who
 from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT
@@ -104,21 +105,14 @@ def _at_the_end(failure: Failure) -> bool:
 
 def _says_the_end(view: JobView) -> bool:
     """Whether a line says that a process ended."""
-    return any(map(_ENDS.match, _lines(view)))
-
-
-def _lines(view: JobView) -> List[str]:
-    lines = list(view.snapshot.said)
-    for process in view.snapshot.processes:
-        lines += [*process.said, *(text for thread in process.threads for text in thread.problems)]
-    return lines
+    return any(_ENDS.match(text) for _, text in all_lines(view))
 
 
 def _failed_assert(failure: Failure, view: JobView) -> str:
     """`i < n at IndexKernel.cu:92`: the condition in a kernel that the error is about, where a line names it."""
     if failure.error is None or failure.error.number != DEVICE_ASSERT:
         return ""
-    found = next(filter(None, map(_ASSERT.search, _lines(view))), None)
+    found = next(filter(None, (_ASSERT.search(text) for _, text in all_lines(view))), None)
     if found is None:
         return ""
     at = f", at {found['file'].rpartition('/')[2]}:{found['line']}" if found["file"] else ""

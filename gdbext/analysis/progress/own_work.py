@@ -223,7 +223,7 @@ def _naps_beside_killed_child(party: Party) -> bool:
     """Whether all that it does is to look again and again, and a child of it was killed: perhaps for what that one was
     to do."""
     activity = party.process.activity
-    return party.judged.rule in OWN_SLEEPS and activity is not None and any(one.signal for one in activity.ended)
+    return party.judged.rule in OWN_SLEEPS and activity is not None and bool(activity.killed)
 
 
 def is_working(view: JobView, party: Party) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
@@ -44,12 +44,13 @@ class Line(NamedTuple):
 
 def lines(view: JobView) -> List[Line]:
     """Every log line that a row knows, the most telling first; of one row an error before what was said in passing."""
-    found = [(_known(text), text, process) for process, text in _all_lines(view)]
+    found = [(_known(text), text, process) for process, text in all_lines(view)]
     known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
     return sorted(known, key=lambda line: (LOG_RULES.index(line.rule), " INFO " in line.text))
 
 
-def _all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
+def all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
+    """Each line that the look has kept, with the process that it is of, where one is known."""
     for text in view.snapshot.said:
         yield None, text
     for process in view.snapshot.processes:
@@ -129,10 +130,15 @@ def _log_of(line: Line) -> str:
     return "The log" if nobody or line.process is None else f"The log of {line.process.label}"
 
 
+def _groups_in(line: Line) -> Dict[str, Any]:
+    """What its row names in the line: the number of an Xid, the pid of a worker."""
+    found = re.search(line.rule.pattern, line.text)
+    return found.groupdict() if found else {}
+
+
 def _is_witness(line: Line) -> bool:
     """Whether the process of a line only tells of a fault: of a device that it used, or of a worker of its own."""
-    found = re.search(line.rule.pattern, line.text)
-    named = found.groupdict() if found else {}
+    named = _groups_in(line)
     number = named.get("xid")
     if line.process is None or line.process.rank is not None:
         return line.process is None
@@ -173,7 +179,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
 
 def _thrown(view: JobView, line: Line) -> str:
     """` Its text: ...`, where the line tells of an exception of C++ and the next one of what() it says."""
-    texts = [text for process, text in _all_lines(view) if process is line.process]
+    texts = [text for process, text in all_lines(view) if process is line.process]
     following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
     found = _WHAT.match(following[0].strip()) if following else None
     if found is None:
@@ -232,8 +238,7 @@ def _ranks_in(line: Line) -> Tuple[int, ...]:
 
 def _number_in(line: Line) -> str:
     """`: 79, the GPU has fallen off the bus`: the number that the line names, with its meaning."""
-    match = re.search(line.rule.pattern, line.text)
-    groups = match.groupdict() if match else {}
+    groups = _groups_in(line)
     if groups.get("worker"):
         return f" (worker pid {groups['worker']})"
     if groups.get("xid"):
@@ -289,7 +294,7 @@ def told_by_watchdog(view: JobView) -> Optional[Candidate]:
 
 def _groups(view: JobView) -> Dict[str, _Group]:
     groups: Dict[str, _Group] = {}
-    for process, text in _all_lines(view):
+    for process, text in all_lines(view):
         timed_out, progress = _TIMED_OUT.search(text), _PROGRESS.search(text)
         if not (timed_out or progress):
             continue
@@ -331,7 +336,7 @@ def _gave_up(view: JobView) -> str:
 
 def members_counted(view: JobView) -> str:
     """` By the log 4 of 8 members have joined: ...`, where a line of torch's store counts them."""
-    found = [match for _, text in _all_lines(view) for match in [_COUNTED.search(text)] if match]
+    found = [match for _, text in all_lines(view) for match in [_COUNTED.search(text)] if match]
     if not found:
         return ""
     waiting = sorted({int(one["rank"]) for one in found if one["rank"]})
@@ -446,7 +451,7 @@ def _silent_ranks(view: JobView, group: _Group) -> Optional[Candidate]:
 def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     """Operations that wait, with the ranks that have submitted each: sets of ranks wait for different ones."""
     sets: Dict[Tuple[int, ...], str] = {}
-    for _, text in _all_lines(view):
+    for _, text in all_lines(view):
         for found in _READY.finditer(text):
             ready = tuple(sorted(int(number) for number in _NUMBER.findall(found.group("ranks"))))
             sets.setdefault(ready, found.group("tensor"))

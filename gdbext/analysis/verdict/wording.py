@@ -189,11 +189,16 @@ def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional
     return f"{name}{_CALLED}{'indirectly ' if indirectly else ''}from {place(outer)}"
 
 
+def _calls_from(party: Party, inner: Optional[Frame]) -> Sequence[Frame]:
+    """That very frame of its thread and those further out; nothing where it is not among them."""
+    calls = party.thread.calls if party.thread is not None else ()
+    return calls[next((number for number, frame in enumerate(calls) if frame is inner), len(calls)) :]
+
+
 def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Frame]) -> Optional[Frame]:
     """The frame without a name of the library that waits, where the one that has a name only called the library."""
-    calls = party.thread.calls if party.thread is not None else ()
-    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
-    found = next((frame for frame in calls[first:] if not _says_nothing(frame)), None)
+    calls = _calls_from(party, inner)
+    found = next((frame for frame in calls if not _says_nothing(frame)), None)
     if found is None or found is telling or found.library is None:
         return None
     known = _NAMES.known_frame(found)
@@ -202,11 +207,10 @@ def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Fram
 
 def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """The frame itself, or the first one further out that is no wait of the C library and has a name, or a library."""
-    calls = party.thread.calls if party.thread is not None else ()
-    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
-    outwards = [frame for frame in calls[first:] if not _says_nothing(frame)]
+    calls = _calls_from(party, inner)
+    outwards = [frame for frame in calls if not _says_nothing(frame)]
     own = [frame for frame in outwards if _NAMES.known_frame(frame).name or not _NAMES.known_frame(frame).system]
-    named = [frame for frame in calls[first:] if _NAMES.known_frame(frame).name and not _NAMES.known_frame(frame).entry]
+    named = [frame for frame in calls if _NAMES.known_frame(frame).name and not _NAMES.known_frame(frame).entry]
     for some in ([one for one in own if _NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
         if some:
             return some[0]
@@ -223,18 +227,16 @@ def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """Of a thread that only reports a failure the call that failed: the first one further out that has a name."""
     if party.group != "fatal" or inner is None or not reports_failure(inner.function):
         return None
-    calls = party.thread.calls if party.thread is not None else ()
-    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
-    return next((frame for frame in calls[first:] if frame.function and not reports_failure(frame.function)), None)
+    calls = _calls_from(party, inner)
+    return next((frame for frame in calls if frame.function and not reports_failure(frame.function)), None)
 
 
 def _gil_taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """CPython's own function that takes the GIL, not the one of its condition variable."""
     if inner is None or not _OF_CONDITION.match(inner.function or ""):
         return None
-    calls = party.thread.calls if party.thread is not None else ()
-    first = next((number for number, frame in enumerate(calls) if frame is inner), len(calls))
-    return next((frame for frame in calls[first + 1 :][:2] if _TAKES.match(frame.function or "")), None)
+    calls = _calls_from(party, inner)
+    return next((frame for frame in calls[1:3] if _TAKES.match(frame.function or "")), None)
 
 
 def in_places(parties: Sequence[Party]) -> str:
@@ -297,8 +299,7 @@ def _special(party: Party) -> Optional[OpenThere]:
     """The row of special code that it waits in."""
     at = party.frame(party.judged.frame)
     calls = party.thread.calls if party.thread is not None else ()
-    first = next((number for number, frame in enumerate(calls) if frame is at), len(calls))
-    owner = next((frame for frame in calls[first:] if not _says_nothing(frame)), at)
+    owner = next((frame for frame in _calls_from(party, at) if not _says_nothing(frame)), at)
     function, library = ("", "") if owner is None else (owner.function or "", owner.library or "")
     outer = next((number for number, frame in enumerate(calls) if not _says_nothing(frame)), len(calls))
     waits = [frame.function or "" for frame in calls[:outer]]

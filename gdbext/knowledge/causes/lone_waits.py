@@ -30,6 +30,7 @@ DOES: Mapping[str, str] = {
 }
 """Kinds without a row: `is in {where}`."""
 
+_IDLE_OR_LOST = "Whether it is only idle, or another thread should have woken it, {unread}."
 _OF_THE_GPU = (
     "What keeps the GPU busy {unread}; in a job with several ranks it is often a collective that waits for one of them."
 )
@@ -57,7 +58,7 @@ OPEN: Mapping[str, str] = {
     "ipc-queue": "The process that should send it {unread}.",
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
-    "condvar-idle": "Whether it is only idle, or another thread should have woken it, {unread}.",
+    "condvar-idle": _IDLE_OR_LOST,
     "io": "What it waits for {unread}.",
 }
 """Kinds without a row: one look cannot show whether it makes progress."""
@@ -86,13 +87,13 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("condvar-idle",),
-        "Whether it is only idle, or another thread should have woken it, {unread}.",
+        _IDLE_OR_LOST,
         does="waits for a semaphore in {where}",
         through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
     ),
     OpenThere(
         ("condvar-idle",),
-        "Whether it is only idle, or another thread should have woken it, {unread}.",
+        _IDLE_OR_LOST,
         does="waits for another thread in {where}",
         through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import List, Optional
+from typing import Optional, Sequence
 
 from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
 from gdbext.analysis.progress.running import seconds_in_place
@@ -50,9 +50,9 @@ def _text(child: Ended) -> str:
     return f"pid {child.pid} ({child.name}, {_signal(child)})"
 
 
-def _died(party: Party) -> List[Ended]:
+def _died(party: Party) -> Sequence[Ended]:
     activity = party.process.activity
-    return [one for one in activity.ended if one.signal] if activity is not None else []
+    return activity.killed if activity is not None else ()
 
 
 def _spins(view: JobView, party: Party) -> bool:
