@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import python_wait as _function
+from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.frame_precedence import GIL, LEAF, LOCK, PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
@@ -84,10 +84,10 @@ _NATIVE = (
 )
 
 _STANDARD_LIBRARY = (
-    _function(
+    python_wait(
         "python-queue", "ipc-queue", r"get|put|join", r"(^|/)queue\.py$", "pytorch/pytorch#87995", rank=PYTHON + 1
     ),
-    _function(
+    python_wait(
         "python-mp-queue",
         "ipc-queue",
         r"get|put|_?poll|_?recv(_bytes)?|_?send(_bytes)?|wait|accept",
@@ -95,7 +95,7 @@ _STANDARD_LIBRARY = (
         "multiprocessing, and its copies multiprocess and billiard",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "python-spawn-join",
         "condvar-idle",
         r"join|wait",
@@ -103,7 +103,7 @@ _STANDARD_LIBRARY = (
         "the parent waits for the end of its processes",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "python-pool-result",
         "ipc-queue",
         r"get|wait|next|map|starmap|imap\w*|apply|join|_terminate_pool|_help_stuff_finish",
@@ -112,29 +112,29 @@ _STANDARD_LIBRARY = (
         "the caller of a pool of processes waits for its results",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "python-join",
         "condvar-idle",
         r"join|_wait_for_tstate_lock|_join_os_thread",
         r"(^|/)threading\.py$",
         "threading: waits for the end of a thread",
     ),
-    _function("python-wait", "condvar-idle", r"wait(_for)?", r"(^|/)threading\.py$", "threading"),
-    _function(
+    python_wait("python-wait", "condvar-idle", r"wait(_for)?", r"(^|/)threading\.py$", "threading"),
+    python_wait(
         "python-exit",
         "condvar-idle",
         r"_shutdown",
         r"(^|/)threading\.py$",
         "threading: the interpreter waits for the end of all threads that are not daemons before it exits",
     ),
-    _function(
+    python_wait(
         "python-lock",
         "mutex",
         r"acquire|__enter__|_acquireLock|acquire_lock",
         r"(^|/)(threading|logging/__init__)\.py$",
         "threading, logging",
     ),
-    _function(
+    python_wait(
         "file-lock",
         "io",
         r"_?(acquire|lock|lock_file|obtain)(_(read|write)_lock|_lock)?|__enter__|_fcntl_flock|wait|_try_acquire|_do_acquire|i_am_locking",
@@ -152,24 +152,24 @@ _STANDARD_LIBRARY = (
         rank=LEAF,
         leaf=True,
     ),
-    _function(
+    python_wait(
         "python-future",
         "condvar-idle",
         r"result|wait|as_completed",
         r"concurrent/futures/_base\.py$",
         "concurrent.futures",
     ),
-    _function(
+    python_wait(
         "python-selector", "io", r"select|_poll", r"(^|/)selectors\.py$", "asyncio's and subprocess' wait for files"
     ),
-    _function(
+    python_wait(
         "python-socket",
         "io",
         r"recv\w*|read\w*|accept|connect|send\w*|create_connection|makefile",
         r"(^|/)(socket|ssl|http/client|urllib3/\w+|requests/\w+)\.py$",
         "sockets",
     ),
-    _function(
+    python_wait(
         "python-subprocess",
         "io",
         r"communicate|_communicate|wait|_wait|_try_wait|run|call|check_output|check_call",
@@ -177,7 +177,7 @@ _STANDARD_LIBRARY = (
         "subprocess",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "python-child",
         "io",
         r"poll|wait|join|_popen_wait",
@@ -189,7 +189,7 @@ _STANDARD_LIBRARY = (
 
 _TORCH = (
     *_collectives(),
-    _function(
+    python_wait(
         "python-init-group",
         "nccl-init",
         r"init_process_group|new_group|_new_group_with_tag|_new_process_group_helper|split_group|init_device_mesh",
@@ -198,7 +198,7 @@ _TORCH = (
         rank=PYTHON + 1,
         captures=(RANKS, NEW_GROUP),
     ),
-    _function(
+    python_wait(
         "python-ddp",
         "nccl-group-launch",
         r"_verify_param_shape_across_processes|_sync_module_states|_sync_params_and_buffers|_sync_buffers"
@@ -207,7 +207,7 @@ _TORCH = (
         "DistributedDataParallel compares and broadcasts parameters with the process group",
         rank=PYTHON - 1,
     ),
-    _function(
+    python_wait(
         "python-store",
         "store-wait",
         r"_?store_based_barrier|rendezvous|_rendezvous|_\w*rendezvous_handler|_create_c10d_store|next_rendezvous"
@@ -216,7 +216,7 @@ _TORCH = (
         "torch.distributed",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "python-destroy-group",
         "nccl-destroy-abort",
         r"destroy_process_group|_shutdown_backend|_abort_process_group",
@@ -224,22 +224,24 @@ _TORCH = (
         "torch.distributed",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "python-device-sync", "device-sync", r"synchronize", r"torch/cuda/__init__\.py$", "torch.cuda.synchronize"
     ),
-    _function(
+    python_wait(
         "python-stream-sync", "stream-sync", r"synchronize", r"torch/cuda/streams\.py$", "torch.cuda.Stream.synchronize"
     ),
-    _function("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
-    _function("python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"),
-    _function(
+    python_wait("python-empty-cache", "device-free", r"empty_cache", r"torch/cuda/memory\.py$", "frees with cudaFree"),
+    python_wait(
+        "python-graph-replay", "kernel-launch", r"replay", r"torch/cuda/graphs\.py$", "sgl-project/sglang#7254"
+    ),
+    python_wait(
         "python-triton-launch",
         "kernel-launch",
         r"__call__",
         r"triton/backends/\w+/driver\.py$",
         "Triton CudaLauncher, HIPLauncher: the function that launches is compiled",
     ),
-    _function(
+    python_wait(
         "python-graph-capture",
         "native-compute",
         r"capture_end|instantiate",
@@ -247,8 +249,8 @@ _TORCH = (
         "records and builds a graph: long work of the CPU at start, for every batch size; sgl-project/sglang#4205",
         rank=PYTHON - 1,
     ),
-    _function("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
-    _function(
+    python_wait("python-cuda-init", "module-load", r"_lazy_init", r"torch/cuda/__init__\.py$", "first CUDA call"),
+    python_wait(
         "python-backward",
         "condvar-idle",
         r"backward|_engine_run_backward",
@@ -256,7 +258,7 @@ _TORCH = (
         "the work is in the autograd threads; accelerate#3104",
         rank=LEAF + 1,
     ),
-    _function(
+    python_wait(
         "python-loader",
         "ipc-queue",
         r"_try_get_data|_get_data|_next_data",
@@ -264,7 +266,7 @@ _TORCH = (
         "waits for a loader process",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "python-compile",
         "native-compute",
         r"compile\w*|_compile\w*|make_ir|make_\w+bin|run_subprocess|call_fake_modules|codegen\w*",
@@ -276,8 +278,8 @@ _TORCH = (
 )
 
 _HELPERS = (
-    _function("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
-    _function(
+    python_wait("python-tqdm", "condvar-idle", r"run", r"tqdm/_monitor\.py$", "tqdm's monitor", helper="tqdm monitor"),
+    python_wait(
         "python-compile-reader",
         "condvar-idle",
         r"_read_thread|_recv_msg",
@@ -285,7 +287,7 @@ _HELPERS = (
         "inductor",
         helper="compile workers",
     ),
-    _function(
+    python_wait(
         "python-feeder",
         "condvar-idle",
         r"_feed|_pin_memory_loop|do_one_step",
@@ -293,7 +295,7 @@ _HELPERS = (
         "queue feeder, pinning thread",
         helper="loader thread",
     ),
-    _function(
+    python_wait(
         "python-watchdog",
         "condvar-idle",
         r"_?watchdog\w*|_watchdog_once|run_heartbeat\w*|_?heartbeat\w*|_?monitor\w*|pyspy_dump_schedulers",
@@ -301,7 +303,7 @@ _HELPERS = (
         "watchdogs of the engines; sgl-project/sglang#17941",
         helper="watchdog",
     ),
-    _function(
+    python_wait(
         "python-wandb",
         "condvar-idle",
         r"\w+",
@@ -309,7 +311,7 @@ _HELPERS = (
         "reporting",
         helper="reporting",
     ),
-    _function(
+    python_wait(
         "python-ipykernel",
         "condvar-idle",
         r"run|_run_loop|run_forever",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Tuple
 
-from gdbext.knowledge.engines.frame_rows import python_wait as _function
+from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
@@ -67,11 +67,11 @@ def _mpi() -> Tuple[FrameRule, ...]:
     )
 
 
-_soft = partial(_function, rank=PYTHON - 1)
+_soft = partial(python_wait, rank=PYTHON - 1)
 
 RULES = (
     *_mpi(),
-    _function(
+    python_wait(
         "python-event-sync",
         "event-sync",
         r"synchronize",
@@ -79,7 +79,7 @@ RULES = (
         "torch.cuda.Event.synchronize: streams.py has Stream in its first half (torch 1.10 to 2.9)",
         from_line=150,
     ),
-    _function(
+    python_wait(
         "python-wait-tensor",
         "nccl-group-launch",
         r"wait_tensor",
@@ -114,14 +114,14 @@ RULES = (
         r"torch/(_tensor|_utils|storage|nn/modules/module)\.py$",
         "copies between host and device",
     ),
-    _function(
+    python_wait(
         "triton-load",
         "module-load",
         r"_init_handles|load_binary|make_launcher|_?precompile\w*|load_kernel|_load_kernel",
         r"(triton/(compiler|backends|runtime)/|_inductor/(runtime|codecache))",
         "Triton loads a compiled kernel at its first launch; torchcomms PR#2334",
     ),
-    _function(
+    python_wait(
         "extension-build",
         "native-compute",
         r"_?run_ninja\w*|_write_ninja_file\w*|_jit_compile|build_jit_specs|build_and_load|jit_load",
@@ -129,7 +129,7 @@ RULES = (
         "compiles an extension",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "extension-lock",
         "io",
         r"wait|try_acquire",
@@ -137,19 +137,19 @@ RULES = (
         "another process builds the extension, or died and left its lock file",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "jax-ready", "stream-sync", r"block_until_ready|_block_until_ready\w*", r"jax/", "jax waits for dispatched work"
     ),
-    _function(
+    python_wait(
         "jax-copy", "memcpy-sync", r"_value|__array__|device_get", r"jax/_src/(array|api)\.py$", "jax reads back"
     ),
-    _function(
+    python_wait(
         "jax-compile", "native-compute", r"backend_compile\w*|compile_or_get_cached", r"jax/_src/", "XLA compiles"
     ),
-    _function(
+    python_wait(
         "jax-distributed", "store-wait", r"initialize|wait_at_barrier", r"jax/_src/distributed\.py$", "jax.distributed"
     ),
-    _function(
+    python_wait(
         "jax-collective",
         "nccl-group-launch",
         r"sync_global_devices|process_allgather|broadcast_one_to_all|assert_equal|reached_preemption_sync_point",
@@ -157,7 +157,7 @@ RULES = (
         "jax.experimental.multihost_utils: all processes take part",
         rank=PYTHON + 2,
     ),
-    _function(
+    python_wait(
         "horovod-python",
         "nccl-group-launch",
         r"_?synchronize|wait_and_clear|join|poll|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*|barrier",
@@ -180,7 +180,7 @@ RULES = (
         r"(mxnet/(ndarray|numpy)/|cupy/|numba/cuda/|pycuda/|paddle/(base|fluid|tensor)/|tinygrad/|pyopencl/)",
         "MXNet, CuPy, Numba, PyCUDA, Paddle, tinygrad: copies between host and device",
     ),
-    _function(
+    python_wait(
         "device-waits",
         "device-sync",
         r"_?synchronize|waitall|wait_to_(read|write)|_?wait|finish|cuda_device_synchronize|_gpu_synchronize",
@@ -189,7 +189,7 @@ RULES = (
         "MXNet, CuPy, Numba, Paddle, tinygrad, devices of torch: waits for the device",
         rank=PYTHON,
     ),
-    _function(
+    python_wait(
         "dask-sync",
         "ipc-queue",
         r"_?sync|_?gather|result|_?compute|get|_wait|wait|as_completed",
@@ -197,7 +197,7 @@ RULES = (
         "dask.distributed: a client waits for the cluster",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "grpc-call",
         "io",
         r"_blocking|__call__|_end_unary_response_blocking|result|_next_response|_next|with_call|future_response",
@@ -205,7 +205,7 @@ RULES = (
         "grpcio: waits for the answer of a server",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "zmq-python",
         "ipc-queue",
         r"(recv|send|poll)\w*|_deserialize|_add_recv_event",
@@ -213,7 +213,7 @@ RULES = (
         "message queues of the engines",
         rank=PYTHON + 1,
     ),
-    _function(
+    python_wait(
         "ray-idle",
         "ipc-queue",
         r"main_loop",
@@ -222,14 +222,14 @@ RULES = (
         rank=PYTHON - 2,
         idle=True,
     ),
-    _function(
+    python_wait(
         "ray-get",
         "ipc-queue",
         r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",
         r"ray/((_private/)?worker|experimental/channel/\w+|dag/\w+|util/client/\w+)\.py$",
         "waits for another actor",
     ),
-    _function(
+    python_wait(
         "engine-cpu-group",
         "gloo",
         r"(send|recv|broadcast|all_gather|gather)_(object(_list)?|pyobj)|_?broadcast_(py|recv_)?objs?\w*"
