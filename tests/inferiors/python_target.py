@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.polling import wait_until
+
 HERE = Path(__file__).parent
+READS_STDIN = "0 0x0 "
+"""How /proc/PID/syscall begins on x86-64: read() of file 0."""
 VERSION = "import sys; print(*sys.version_info[:2], hasattr(sys, '_is_gil_enabled') and not sys._is_gil_enabled())"
 
 
@@ -23,6 +27,11 @@ class PythonTarget:
             self.close()
             raise RuntimeError(f"{script} under {python} did not get ready")
         self.words = said[1:]
+
+    def until_it_reads(self):
+        """Wait until the main thread sleeps in read(0, ...): "ready" comes before that."""
+        call = Path(f"/proc/{self.pid}/syscall")
+        wait_until(lambda: call.read_text().startswith(READS_STDIN), f"process {self.pid} reads its stdin")
 
     def close(self):
         self.process.kill()

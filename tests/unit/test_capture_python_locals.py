@@ -45,6 +45,7 @@ def test_names_and_objects_are_those_of_the_program(version):
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_the_mark_of_a_frame_changes_with_its_variables(version):
     def marks():
+        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         found = local_marks.reader(state, read)(thread)
         assert len(found) == len(locals_of(state, thread, read)) and all(found)
