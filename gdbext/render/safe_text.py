@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import time
 import unicodedata
 from typing import Iterable, List, Optional
 
@@ -157,6 +158,14 @@ def milliseconds(value: Optional[float]) -> str:
     if value >= 999.5:
         return f"{value / 1000:.1f} s"
     return f"{value:.0f} ms" if value >= 99.5 else f"{value:.1f} ms"
+
+
+def utc_text(seconds: float) -> str:
+    """`2026-11-20 14:03:11 UTC` of seconds since the epoch; "" for a time that has no date: a file may claim any."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def wrapped(text: str, style: Style, indent: str = "", first: Optional[str] = None, most: int = 0) -> List[str]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from operator import attrgetter
 from typing import Any, List, Sequence
 
 from gdbext.model.trace import TraceDiagnosis, TraceDifference, TraceSummary
+
+_DIFFERENCE = ["name", "change", "count_before", "count_after", "mean_before_us", "mean_after_us"]
+_DIFFERENCE += ["total_before_us", "total_after_us"]
+_SKEW = ["collective", "group", "number", "bytes", "at_us", "skew_us", "transfer_us", "baseline_us", "sort", "last"]
+_SKEW_CELLS = attrgetter("kind", "group", "number", "size", "at", "skew", "transfer", "baseline", "sort", "last")
 
 
 def csv_of(found: object) -> str:
@@ -20,48 +26,12 @@ def csv_of(found: object) -> str:
             for one in found.rows
         ]
     elif isinstance(found, TraceDifference):
-        head = [
-            "name",
-            "change",
-            "count_before",
-            "count_after",
-            "mean_before_us",
-            "mean_after_us",
-            "total_before_us",
-            "total_after_us",
-        ]
+        head = _DIFFERENCE
         rows = [[one.name, one.change, *one.count, *one.mean, *one.total] for one in found.rows]
     elif isinstance(found, TraceDiagnosis):
         names = [one.name for one in found.files]
-        head = [
-            "collective",
-            "group",
-            "number",
-            "bytes",
-            "at_us",
-            "skew_us",
-            "transfer_us",
-            "baseline_us",
-            "sort",
-            "last",
-            *names,
-        ]
-        rows = [
-            [
-                one.kind,
-                one.group,
-                one.number,
-                one.size,
-                one.at,
-                one.skew,
-                one.transfer,
-                one.baseline,
-                one.sort,
-                one.last,
-            ]
-            + [one.arrivals.get(at, "") for at in range(len(names))]
-            for one in found.skews
-        ]
+        head = [*_SKEW, *names]
+        rows = [[*_SKEW_CELLS(one), *(one.arrivals.get(at, "") for at in range(len(names)))] for one in found.skews]
     else:
         raise TypeError(f"{type(found).__name__} has no rows")
     return _csv([head, *rows])

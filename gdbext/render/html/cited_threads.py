@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
@@ -152,11 +152,3 @@ def seen_at_words(processes: Dict[int, RankSnapshot], item: Evidence) -> str:
     """`rank 3, thread 12, frame 4`."""
     some: Sequence[RankSnapshot] = [processes[item.process]] if item.process in processes else []
     return one_line(seen_at(some, item, PLAIN).strip("[]"))
-
-
-def culprit_numbers(diagnosis: Diagnosis) -> FrozenSet[int]:
-    """Those to blame as the tree numbers them."""
-    culprits = frozenset(diagnosis.verdict.culprits)
-    if diagnosis.tree is None or diagnosis.tree.counts != "rank":
-        return culprits
-    return frozenset(one.rank for one in diagnosis.snapshot.processes if one.index in culprits and one.rank is not None)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from gdbext.model.page import Page
 from gdbext.render.html import sections
 from gdbext.render.html.chain_picture import picture
-from gdbext.render.html.cited_threads import Cited, culprit_numbers
+from gdbext.render.html.cited_threads import Cited
 from gdbext.render.html.kernel_errors import kernel_errors, rows_left_out
 from gdbext.render.html.page_data import PageData
 from gdbext.render.html.page_file import page_file
@@ -19,6 +19,7 @@ from gdbext.render.html.tree_rows import TreeRows
 from gdbext.render.safe_text import clean_line, shorten
 from gdbext.render.text.verdict.chain import chain_text
 from gdbext.render.text.verdict.considered_hypotheses import considered_lines
+from gdbext.render.text.verdict.details import culprit_numbers
 
 _SCRIPTS = ("theme.js", "start.js", "threads.js", "tree.js", "icicle.js")
 _FIRST = {"stacks": "stacks", "locks": "locks", "comms": "communicators"}

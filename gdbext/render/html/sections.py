@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -11,14 +10,15 @@ from gdbext.model.codes import Given
 from gdbext.model.job import JobSnapshot
 from gdbext.model.locks import LockRow
 from gdbext.model.page import Page, Sample
-from gdbext.model.text.ranges import counted, ranges_text
+from gdbext.model.text.ranges import counted, ranges_text, ranks
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.render.html.page_words import PLAIN, SENTENCE, function, one_line, thread_place
 from gdbext.render.html.rank_matrix import wait_words
-from gdbext.render.safe_text import shorten_name
+from gdbext.render.safe_text import shorten_name, utc_text
 from gdbext.render.text.comms import launch_counts_text, places_of, search_notes, states_of, unread_text
 from gdbext.render.text.verdict.details import problems_of
-from gdbext.render.text.verdict.process_names import names_of_processes, rank_noun
+from gdbext.render.text.verdict.origin import INVALID
+from gdbext.render.text.verdict.process_names import names_of_processes
 from gdbext.render.text.verdict.short_verdict import pause_text
 
 MOST_ROWS = 200
@@ -55,7 +55,7 @@ def answer_facts(diagnosis: Diagnosis) -> Pairs:
         title = "Suspect" if len(verdict.culprits) == 1 else "Suspects"
         found.append((title, names_of_processes(processes, verdict.culprits, PLAIN, details=True)))
     if verdict.absent:
-        found.append(("Absent", f"{rank_noun(verdict.absent)} {ranges_text(verdict.absent)}: no process found"))
+        found.append(("Absent", f"{ranks(verdict.absent)}: no process found"))
     if verdict.victims:
         found.append(("Held up", names_of_processes(processes, verdict.victims, PLAIN)))
     if verdict.unexplained:
@@ -88,8 +88,9 @@ def look_facts(page: Page) -> Pairs:
     numbers = counted(len(snapshot.processes), "process", "processes")
     cores = page.origin is not None and page.origin.cores
     files = [os.path.basename(name) or name for name in page.origin.files] if page.origin else []
+    when = "" if snapshot.taken_at is None else utc_text(snapshot.taken_at) or INVALID
     found = [
-        ("Written" if cores else "Taken", _when(snapshot.taken_at)),
+        ("Written" if cores else "Taken", when),
         ("Host" if len(hosts) == 1 else "Hosts", ", ".join(shown) + _more_than(len(hosts), MOST_HOSTS)),
         ("Host", "unknown: a core file names none" if cores and not hosts else ""),
         ("Engine", one_line(snapshot.engine, 60)),
@@ -103,13 +104,6 @@ def look_facts(page: Page) -> Pairs:
 
 def _more_than(number: int, shown: int) -> str:
     return f" and {number - shown:,} more" if number > shown else ""
-
-
-def _when(taken_at: Optional[float]) -> str:
-    try:
-        return "" if taken_at is None else time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(taken_at))
-    except (OverflowError, ValueError, OSError):  # a file may claim anything
-        return "at an invalid time"
 
 
 _FROM = {

@@ -6,6 +6,7 @@ from typing import Callable, List, Mapping, Sequence
 
 from gdbext.model.backtrace import Backtrace, PythonPlace
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import joined
 from gdbext.render.safe_text import clean, clean_line, shorten, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.stacks import call_text, thread_title
@@ -35,10 +36,7 @@ def backtrace_lines(one: Backtrace, style: Style) -> List[str]:
 
 
 def backtraces_lines(found: Sequence[Backtrace], style: Style) -> List[str]:
-    lines: List[str] = []
-    for one in found:
-        lines += ([""] if lines else []) + backtrace_lines(one, style)
-    return lines
+    return joined(backtrace_lines(one, style) for one in found)
 
 
 def place_lines(place: PythonPlace, style: Style) -> List[str]:

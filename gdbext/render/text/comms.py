@@ -11,6 +11,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.look_origin import Origin
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import joined, left_out
 from gdbext.render.safe_text import clean, rank_set, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -45,18 +46,16 @@ def communicator_lines(answer: CommunicatorTable, style: Style, origin: Optional
     lines = table(_COLUMNS, [_row(group, processes, style) for group in groups], style)
     for group in groups:
         lines += _notes(group, style) if group is not first_group else []
-    if len(answer.groups) > len(groups):
-        lines.append(f"{style.ellipsis} {len(answer.groups) - len(groups):,} more")
+    lines += left_out(len(answer.groups) - len(groups), style, "more")
     notes = [unread_text(member, processes) for member in answer.unreadable]
     notes += search_notes(answer.processes, style)
     shown = notes[: None if full else MOST_LINES]
     for note in shown:
         lines += wrapped(clean(note, style), style, indent="  ", first="", most=3)
-    if len(notes) > len(shown):
-        lines.append(f"{style.ellipsis} {len(notes) - len(shown):,} more")
+    lines += left_out(len(notes) - len(shown), style, "more")
     for note in answer.notes:
         lines += [style.paint(line, "dim") for line in wrapped(note, style)]
-    return [*lines, *[""] * bool(lines), *last]
+    return joined([lines, last])
 
 
 def _noted_groups(answer: CommunicatorTable) -> List[CommunicatorGroup]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Callable, Dict, List, Mapping, Sequence
 
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
 from gdbext.model.look_origin import Origin
-from gdbext.model.text.ranges import counted, ranges_text
-from gdbext.render.safe_text import clean, wrapped
+from gdbext.model.text.ranges import counted, ranges_text, ranks
+from gdbext.render.lines import left_out
+from gdbext.render.safe_text import clean, utc_text, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
+from gdbext.render.text.verdict.origin import INVALID
 
 MOST_RANKS, MOST_STACKS, MOST_CALLS, MOST_COUNTS = 64, 12, 6, 24
 
@@ -34,7 +35,7 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
     still = [one for one in answer.ranks if one.state == "same"]
     if changed:
         lines += ["", *table(_COLUMNS, [_row(one, style) for one in changed[:MOST_RANKS]], style)]
-        lines += _more(len(changed) - MOST_RANKS, style)
+        lines += left_out(len(changed) - MOST_RANKS, style)
     if still:
         kinds: Dict[str, List[RankDifference]] = {}
         for one in still:
@@ -46,7 +47,7 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
         lines += ["", style.paint("stacks (- before, + after):", "strong")]
         for stack in answer.stacks[:MOST_STACKS]:
             lines += _stack(stack, answer.counts, style)
-        lines += _more(len(answer.stacks) - MOST_STACKS, style)
+        lines += left_out(len(answer.stacks) - MOST_STACKS, style)
     arrow = style.arrow
     counts = [
         "  "
@@ -56,7 +57,7 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
     ]
     if counts:
         lines += ["", style.paint("launched collectives:", "strong"), *counts[:MOST_COUNTS]]
-        lines += _more(len(counts) - MOST_COUNTS, style)
+        lines += left_out(len(counts) - MOST_COUNTS, style)
     for note in answer.notes:
         lines += wrapped(clean(note, style), style)
     return lines
@@ -76,7 +77,7 @@ def origin_words(origin: Origin) -> str:
     """Its files, when it was taken, and where."""
     words = [", ".join(origin.files)]
     if origin.taken_at is not None:
-        words.append(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(origin.taken_at)))
+        words.append(utc_text(origin.taken_at) or INVALID)
     return ", ".join(words + ([f"host {', '.join(origin.hosts)}"] if origin.hosts else []))
 
 
@@ -90,7 +91,7 @@ def _row(one: RankDifference, style: Style) -> Row:
 def _names(differences: Sequence[RankDifference]) -> str:
     numbers = [one.rank for one in differences if one.rank is not None]
     if len(numbers) == len(differences):
-        return f"{'rank' if len(numbers) == 1 else 'ranks'} {ranges_text(numbers)}"
+        return ranks(numbers)
     return ", ".join(one.name for one in differences[:MOST_RANKS])
 
 
@@ -105,10 +106,6 @@ def _stack(stack: StackDifference, counts: str, style: Style) -> List[str]:
             who = f"{noun} {ranges_text(frames)}"
             lines.append(style.paint(f"  {sign} {who}", "dim" if sign == "-" else ""))
     return lines + wrapped(clean(calls, style), style, indent="      ", first="    ")
-
-
-def _more(count: int, style: Style) -> List[str]:
-    return [f"{style.ellipsis} {count:,} more, all in --json"] if count > 0 else []
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {JobDifference: difference_lines}

@@ -7,6 +7,7 @@ from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.dumps import DumpListing
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import left_out
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -42,7 +43,7 @@ def listing_lines(answer: DumpListing, style: Style) -> List[str]:
             for one in answer.files[:MOST_ROWS]
         ]
         lines = table(_FILES, rows, style)
-        more = len(answer.files) - len(rows)
+        number = len(answer.files)
     else:
         rows = [
             Row(
@@ -58,9 +59,8 @@ def listing_lines(answer: DumpListing, style: Style) -> List[str]:
             for one in answer.groups[:MOST_ROWS]
         ]
         lines = table(_GROUPS, rows, style)
-        more = len(answer.groups) - len(rows)
-    if more:
-        lines.append(f"{style.ellipsis} {more:,} more, all in --json")
+        number = len(answer.groups)
+    lines += left_out(number - len(rows), style)
     if answer.unknown:
         lines.append(f"{counted(answer.unknown, 'other file')}")
     for line in answer.uneven:

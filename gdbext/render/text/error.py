@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.error_code import ErrorAnswer, ErrorCode
+from gdbext.render.lines import joined
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
@@ -15,13 +16,8 @@ UNKNOWN = "it may be sticky, depending on the underlying error"
 
 def ending(answer: ErrorAnswer, style: Style) -> List[str]:
     """All meanings; with several, those of each library under its type."""
-    lines: List[str] = []
     shared = _shared(answer)
-    for number, one in enumerate(answer.codes):
-        if number:
-            lines.append("")
-        lines += code_lines(one, style, brief=shared is not None and one is shared)
-    return lines
+    return joined(code_lines(one, style, brief=one is shared) for one in answer.codes)
 
 
 def _shared(answer: ErrorAnswer) -> Optional[ErrorCode]:

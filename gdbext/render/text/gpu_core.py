@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from typing import Callable, List, Mapping, Sequence, Tuple
 
 from gdbext.model.gpu_core import GpuCoreListing, GpuCoreState, GpuException, GpuOfCore, ResidentKernel
 from gdbext.model.stack import Frame
 from gdbext.model.text.ranges import counted, ranges_text
-from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.lines import joined, left_out
+from gdbext.render.safe_text import clean, utc_text, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
+from gdbext.render.text.verdict.origin import INVALID
 
 MOST = 16  # exceptions and kernels of one device
 _KERNELS = (
@@ -30,9 +31,7 @@ _KERNELS = (
 
 
 def listing_lines(listing: GpuCoreListing, style: Style) -> List[str]:
-    lines: List[str] = []
-    for core in listing.cores:
-        lines += [*([""] if lines else []), *core_lines(core, style)]
+    lines = joined(core_lines(core, style) for core in listing.cores)
     for line in listing.unread:
         lines += [style.paint(part, "doubt") for part in wrapped(clean(line, style), style, indent="  ")]
     return lines
@@ -63,7 +62,7 @@ def _head(core: GpuCoreState) -> str:
     said.append(f"driver {core.driver}" if core.driver else "driver not told (older than r565)")
     said.append(f"CUDA {core.cuda}" if core.cuda else "")
     if core.written_at is not None:
-        said.append(time.strftime("written %Y-%m-%d %H:%M:%S UTC", time.gmtime(core.written_at)))
+        said.append(f"written {utc_text(core.written_at) or INVALID}")
     return f"{os.path.basename(core.path)}: {', '.join(filter(None, said))}"
 
 
@@ -74,13 +73,11 @@ def _device(core: GpuCoreState, device: GpuOfCore, style: Style) -> List[str]:
     mine = [one for one in core.exceptions if one.device == device.number]
     for one in mine[:MOST]:
         lines += _exception(one, style)
-    if len(mine) > MOST:
-        lines.append(f"  {style.ellipsis} {len(mine) - MOST:,} more exceptions, all in --json")
+    lines += left_out(len(mine) - MOST, style, "more exceptions, all in --json", "  ")
     kernels = sorted(device.kernels, key=lambda one: -one.warps)
     rows = [_row(one, style) for one in kernels[:MOST]]
     lines += [f"  {line}" for line in table(_KERNELS, rows, replace(style, width=style.width - 2))]
-    if len(kernels) > MOST:
-        lines.append(f"  {style.ellipsis} {len(kernels) - MOST:,} more kernels, all in --json")
+    lines += left_out(len(kernels) - MOST, style, "more kernels, all in --json", "  ")
     if not kernels:
         lines.append("  no kernel is on it")
     return lines
@@ -147,8 +144,4 @@ def _size(size: Tuple[int, ...]) -> str:
     return f"({','.join(map(str, size))})"
 
 
-def _of_one(core: GpuCoreState, style: Style) -> List[str]:
-    return core_lines(core, style)
-
-
-RENDERERS: Mapping[type, Callable[..., List[str]]] = {GpuCoreListing: listing_lines, GpuCoreState: _of_one}
+RENDERERS: Mapping[type, Callable[..., List[str]]] = {GpuCoreListing: listing_lines, GpuCoreState: core_lines}

@@ -6,6 +6,7 @@ import shlex
 from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.gpu_core_arming import ArmedEnvironment, ArmedJob, TriggeredJob
+from gdbext.render.lines import left_out
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -59,8 +60,7 @@ def armed_lines(job: ArmedJob, style: Style) -> List[str]:
     problems = [f"{one.label}: {text}" for one in job.ranks for text in one.problems]
     for text in problems[:16]:
         lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=3)
-    if len(problems) > 16:
-        lines.append(f"  {style.ellipsis} {len(problems) - 16} more, all in --json")
+    lines += left_out(len(problems) - 16, style, indent="  ")
     if job.ready:
         lines.append("Every rank writes a GPU core when a kernel fails, and when it is asked: gdbext gpucore trigger")
     else:

@@ -8,6 +8,7 @@ from gdbext.model.command_typed import BRIEF, FULL
 from gdbext.model.locks import LockReport, LockRow, PeerRow
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import joined, left_out
 from gdbext.render.safe_text import clean, name_with_place, shorten_located, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -47,15 +48,13 @@ def lock_lines(report: LockReport, style: Style, origin: Optional[Origin] = None
     if style.typed.detail == BRIEF:
         return answer
     most = MOST_WITH_ALL if style.typed.detail == FULL else MOST_ROWS
-    sections = [
+    sections = (
         _table(_COLUMNS, [_row(one, style) for one in report.rows[:most]], len(report.rows), style),
         _table(_PEERS, [_peer_row(one, style) for one in report.peers[:most]], len(report.peers), style),
         _other_deadlocks(report, style),
-    ]
-    lines: List[str] = []
-    for section in filter(None, [*sections, answer]):
-        lines += [""] * bool(lines) + section
-    return lines
+        answer,
+    )
+    return joined(sections)
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Row], number: int, style: Style) -> List[str]:
@@ -90,11 +89,7 @@ def _answer(report: LockReport, style: Style, origin: Optional[Origin]) -> List[
 
 
 def _more(count: int, noun: str, plural: str, style: Style) -> List[str]:
-    return (
-        [style.paint(f"{style.ellipsis} {counted(count, f'more {noun}', f'more {plural}')}", "dim")]
-        if count > 0
-        else []
-    )
+    return [style.paint(line, "dim") for line in left_out(count, style, f"more {noun if count == 1 else plural}")]
 
 
 def _named(kind: str, count: int) -> str:

@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Uni
 from gdbext.model.attached_ranks import AttachedRank, RankOutputs, RankTable
 from gdbext.model.job import Job, JobSnapshot, RankProcess, RankSnapshot, ranks_or_pids
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import joined, left_out
 from gdbext.render.safe_text import clean, clean_line, milliseconds, rank_set, shorten, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -41,14 +42,10 @@ def jobs_lines(jobs: Sequence[Job], style: Style) -> List[str]:
     """All jobs, one below the other."""
     if not jobs:
         return ["No rank process was found on this host, or none that the options select."]
-    lines: List[str] = []
-    if len(jobs) > 1:
-        hosts = {one.host for job in jobs for one in job.ranks}
-        where = "this host" if len(hosts) < 2 else counted(len(hosts), "host")
-        lines = [f"{counted(len(jobs), 'job')} on {where}", ""]
-    for number, job in enumerate(jobs):
-        lines += [""] * bool(number) + job_lines(job, style)
-    return lines
+    hosts = {one.host for job in jobs for one in job.ranks}
+    where = "this host" if len(hosts) < 2 else counted(len(hosts), "host")
+    title = [f"{counted(len(jobs), 'job')} on {where}"] if len(jobs) > 1 else []
+    return joined([title, *(job_lines(job, style) for job in jobs)])
 
 
 def job_lines(job: Job, style: Style) -> List[str]:
@@ -190,9 +187,7 @@ def _absent(ranks: Sequence[int], style: Style) -> List[str]:
 
 def _notes(notes: Sequence[str], style: Style) -> List[str]:
     lines = [line for note in notes[:MOST_PROBLEMS] for line in wrapped(clean(note, style), style, "  ", "", most=3)]
-    if len(notes) > MOST_PROBLEMS:
-        lines.append(f"{style.ellipsis} {len(notes) - MOST_PROBLEMS:,} more")
-    return lines
+    return lines + left_out(len(notes) - MOST_PROBLEMS, style, "more")
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {

@@ -19,6 +19,7 @@ from gdbext.model.stream import (
     StreamWait,
 )
 from gdbext.model.text.ranges import counted, ranges_text
+from gdbext.render.lines import joined, left_out
 from gdbext.render.safe_text import clean, name_with_place, place_of, shorten_located, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -100,9 +101,7 @@ def stream_table_lines(answer: StreamTable, style: Style) -> List[str]:
     if len(answer.ranks) > 1 and not any(map(_has_any, answer.ranks)):
         ranks = [rank.rank if rank.rank is not None else rank.pid for rank in answer.ranks]
         return wrapped(f"ranks {ranges_text(ranks)}: {_NO_STREAM}", style)
-    lines: List[str] = []
-    for rank in answer.ranks:
-        lines += ([""] if lines else []) + _rank_lines(rank, style, len(answer.ranks) > 1)
+    lines = joined(_rank_lines(rank, style) for rank in answer.ranks)
     for note in answer.notes:
         lines += [style.paint(line, "dim") for line in wrapped(clean(note, style), style)]
     return lines
@@ -112,14 +111,13 @@ def _has_any(rank: RankStreams) -> bool:
     return bool(rank.streams or rank.events or rank.waits or rank.problems)
 
 
-def _rank_lines(rank: RankStreams, style: Style, several: bool) -> List[str]:
+def _rank_lines(rank: RankStreams, style: Style) -> List[str]:
     name = f"rank {rank.rank}" if rank.rank is not None else f"process {rank.pid}"
     counts = counted(len(rank.streams), "stream") + (f", {counted(len(rank.events), 'event')}" if rank.events else "")
     lines = [style.paint(f"{name}: {counts}", "strong")]
     both = [*rank.streams, *rank.events]
     lines += table(_STREAMS, [_row(one, rank, style) for one in both[:MOST_ROWS]], style)
-    if len(both) > MOST_ROWS:
-        lines.append(f"{style.ellipsis} {len(both) - MOST_ROWS:,} more, all in --json")
+    lines += left_out(len(both) - MOST_ROWS, style)
     if rank.waits:
         lines.append("")
         lines += table(_WAITS, [_wait_row(one, style) for one in rank.waits[:MOST_ROWS]], style)

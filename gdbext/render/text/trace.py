@@ -120,7 +120,7 @@ def _closing(files: Sequence[TraceFile], problems: Sequence[str], style: Style) 
         if loose:
             names = ", ".join(loose[:6]) + (", ..." if len(loose) > 6 else "")
             lines += wrapped(f"Not aligned, times unchanged: {clean(names, style)}.", style)
-    texts = [*problems, *(f"{one.path.rpartition('/')[2]}: {text}" for one in files for text in one.problems)]
+    texts = [*problems, *_of_files(files)]
     if texts:
         lines += ["", style.paint("Problems", "strong")]
         for text in texts[:_PROBLEMS]:

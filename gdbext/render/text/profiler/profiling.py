@@ -13,6 +13,7 @@ from gdbext.model.profiling import (
     WrittenTrace,
 )
 from gdbext.model.text.ranges import counted
+from gdbext.render.lines import joined, left_out
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -34,10 +35,7 @@ def statuses_lines(answer: ProfileStatuses, style: Style) -> List[str]:
     """One block a job."""
     if not answer.jobs:
         return ["No job was found on this host."]
-    lines: List[str] = []
-    for number, one in enumerate(answer.jobs):
-        lines += [""] * bool(number) + _status_lines(one, style)
-    return lines
+    return joined(_status_lines(one, style) for one in answer.jobs)
 
 
 def _status_lines(one: ProfileStatus, style: Style) -> List[str]:
@@ -74,8 +72,7 @@ def ending(answer: ProfileAnswer, style: Style) -> List[str]:
         lines.append(f"{counted(answer.requests, 'request')} answered{failed}")
     rows = [_row(one, style) for one in answer.files[:MOST_FILES]]
     lines += table(_COLUMNS, rows, style)
-    if len(answer.files) > MOST_FILES:
-        lines.append(f"{style.ellipsis} {len(answer.files) - MOST_FILES:,} more, all in --json")
+    lines += left_out(len(answer.files) - MOST_FILES, style)
     for note in answer.notes:
         lines += wrapped(clean(note, style), style, indent="  ")
     if answer.next_step:

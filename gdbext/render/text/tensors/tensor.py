@@ -142,11 +142,12 @@ def info_lines(info: TensorInfo, style: Style) -> List[str]:
         lines.append(f"  starts {counted(info.offset, 'element')} into its storage")
     lines += _remarks(info, style)
     if info.parts:
-        lines += ["  parts:", *("  " + line for line in _info_table(info.parts, style))]
+        lines += ["  parts:", *("  " + line for line in info_table(info.parts, style))]
     return lines
 
 
-def _info_table(infos: Sequence[TensorInfo], style: Style) -> List[str]:
+def info_table(infos: Sequence[TensorInfo], style: Style) -> List[str]:
+    """A row each."""
     return table(_COLUMNS, [_info_row(info, style) for info in infos], style)
 
 
@@ -181,7 +182,7 @@ def map_lines(entries: TensorMapInfo, style: Style) -> List[str]:
     total = entries.total if isinstance(entries.total, int) else len(entries.entries)
     lines = [f"{style.paint(clean(entries.name, style), 'strong')}: {clean(entries.kind, style)}, "
              f"{counted(total, 'entry', 'entries')}"]  # fmt: skip
-    lines += _info_table(entries.entries, style)
+    lines += info_table(entries.entries, style)
     if total > len(entries.entries):
         lines.append(f"  {total - len(entries.entries):,} more are not shown")
     return lines + [line for problem in entries.problems for line in problem_lines(problem, style)]
@@ -190,7 +191,7 @@ def map_lines(entries: TensorMapInfo, style: Style) -> List[str]:
 def list_lines(found: TensorList, style: Style) -> List[str]:
     """Every tensor of a frame."""
     lines = [f"{counted(len(found.tensors), 'tensor')} in {clean(found.place, style)}"]
-    lines += _info_table(found.tensors, style)
+    lines += info_table(found.tensors, style)
     return lines + [line for problem in found.problems for line in problem_lines(problem, style)]
 
 
@@ -209,8 +210,3 @@ def saved_lines(saved: TensorSaved, style: Style) -> List[str]:
         f"  written to {clean(saved.path, style)}, {size_text(saved.nbytes)}",
     ]
     return lines + [line for note in saved.notes for line in wrapped(clean(note, style), style, indent="  ")]
-
-
-def infos_lines(infos: Sequence[TensorInfo], style: Style) -> List[str]:
-    """A table of tensors."""
-    return _info_table(infos, style)

@@ -21,7 +21,7 @@ from gdbext.render.style import Style
 from gdbext.render.text.tensors.tensor import (
     hash_lines,
     info_lines,
-    infos_lines,
+    info_table,
     list_lines,
     map_lines,
     problem_lines,
@@ -59,4 +59,4 @@ RENDERERS: Mapping[type, Callable[..., List[str]]] = {
     RankTensors: ranks_lines,
 }
 """How each object of model/tensor.py becomes lines."""
-LIST_RENDERERS: Mapping[type, Callable[..., List[str]]] = {TensorInfo: infos_lines}
+LIST_RENDERERS: Mapping[type, Callable[..., List[str]]] = {TensorInfo: info_table}

@@ -6,13 +6,14 @@ from typing import List, Sequence
 
 from gdbext.model.considered_hypotheses import LIMITS, REGRADES
 from gdbext.model.job import RankSnapshot
-from gdbext.model.text.ranges import counted, ranges_text
+from gdbext.model.text.ranges import counted, ranks
 from gdbext.model.verdict import Diagnosis, Verdict
 from gdbext.model.waits import STRENGTHS, Hypothesis
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
-from gdbext.render.text.verdict.process_names import names_of_processes, rank_noun, seen_at
+from gdbext.render.text.verdict.details import more_lines
+from gdbext.render.text.verdict.process_names import names_of_processes, seen_at
 
 MOST = 12
 """Hypotheses that are printed."""
@@ -32,7 +33,7 @@ def considered_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
         lines += wrapped(_NO_HYPOTHESIS, style, indent="  ")
     for number, one in enumerate(considered.hypotheses[:MOST]):
         lines += _hypothesis(diagnosis, number, one, style)
-    lines += _more(len(considered.hypotheses) - MOST, style)
+    lines += more_lines(len(considered.hypotheses) - MOST, style)
     for change in considered.regrades:
         reason = REGRADES.get(change.by, change.by)
         text = f"The confidence of the answer became {change.after}, from {change.before}: {reason}."
@@ -68,7 +69,7 @@ def _role(verdict: Verdict, number: int, one: Hypothesis) -> str:
 
 
 def _blamed(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -> str:
-    absent = f"{rank_noun(one.absent)} {ranges_text(one.absent)} (no process)" if one.absent else ""
+    absent = f"{ranks(one.absent)} (no process)" if one.absent else ""
     return (
         ", ".join(filter(None, [names_of_processes(processes, one.culprits, style), absent])) or "no rank that was read"
     )
@@ -106,7 +107,3 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
         return f"{step}: {STRENGTHS.get(edge.strength, edge.strength)}"
     fact = edge.facts[0]  # its place comes first: a long text is cut
     return f"{' '.join(filter(None, [step, seen_at(processes, fact, style)]))}: {clean(fact.text, style)}"
-
-
-def _more(number: int, style: Style) -> List[str]:
-    return [style.paint(f"  {style.ellipsis} {number:,} more, all in --json", "dim")] if number > 0 else []

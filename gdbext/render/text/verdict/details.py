@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence
+from typing import Dict, FrozenSet, List, Sequence
 
 from gdbext.model.job import JobSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
+from gdbext.render.lines import left_out
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
@@ -28,7 +29,7 @@ def detail_sections(diagnosis: Diagnosis, style: Style) -> List[List[str]]:
         _alternatives(diagnosis, style),
         _stacks(diagnosis, style),
         _remedies(diagnosis.verdict, style),
-        _listed("Limits of this answer", limits(diagnosis, style), style),
+        listed("Limits of this answer", limits(diagnosis, style), style),
         witness_lines(diagnosis.snapshot.witnesses, style),
     ]
 
@@ -67,7 +68,7 @@ def _chain(verdict: Verdict, style: Style) -> List[str]:
 
 def _evidence(diagnosis: Diagnosis, style: Style) -> List[str]:
     items = [statement(diagnosis.snapshot.processes, one, style) for one in diagnosis.verdict.evidence]
-    return _listed("Evidence", items, style)
+    return listed("Evidence", items, style)
 
 
 def _alternatives(diagnosis: Diagnosis, style: Style) -> List[str]:
@@ -79,7 +80,7 @@ def _alternatives(diagnosis: Diagnosis, style: Style) -> List[str]:
         texts.append(
             f"{one.cause}{f', {names}' if names else ''} ({one.confidence} confidence){f': {chain}' if chain else ''}"
         )
-    return _listed("Other possible causes", texts, style)
+    return listed("Other possible causes", texts, style)
 
 
 def _stacks(diagnosis: Diagnosis, style: Style) -> List[str]:
@@ -87,12 +88,15 @@ def _stacks(diagnosis: Diagnosis, style: Style) -> List[str]:
     tree = diagnosis.tree
     if tree is None or not tree.roots:
         return []
+    return [_heading("Stacks", style), *compact_tree(tree, style, _TREE, culprit_numbers(diagnosis))]
+
+
+def culprit_numbers(diagnosis: Diagnosis) -> FrozenSet[int]:
+    """Those to blame as the tree numbers them."""
     culprits = frozenset(diagnosis.verdict.culprits)
-    if tree.counts == "rank":
-        culprits = frozenset(
-            one.rank for one in diagnosis.snapshot.processes if one.index in culprits and one.rank is not None
-        )
-    return [_heading("Stacks", style), *compact_tree(tree, style, _TREE, culprits)]
+    if diagnosis.tree is None or diagnosis.tree.counts != "rank":
+        return culprits
+    return frozenset(one.rank for one in diagnosis.snapshot.processes if one.index in culprits and one.rank is not None)
 
 
 def _remedies(verdict: Verdict, style: Style) -> List[str]:
@@ -103,17 +107,19 @@ def _remedies(verdict: Verdict, style: Style) -> List[str]:
         lead = f"  {number}. "
         lines += wrapped(clean(remedy.action, style), style, indent=" " * len(lead), first=lead, most=_LINES)
         lines += wrapped(clean(f"Why: {remedy.reason}", style), style, indent=" " * len(lead), most=_LINES)
-    return lines + _more(len(verdict.remedies) - MOST, style)
+    return lines + more_lines(len(verdict.remedies) - MOST, style)
 
 
-def _listed(title: str, texts: Sequence[str], style: Style) -> List[str]:
+def listed(title: str, texts: Sequence[str], style: Style, most: int = MOST, each: int = _LINES) -> List[str]:
+    """A heading and the first texts, at most `each` lines of one; nothing where there are none."""
     if not texts:
         return []
     lines = [_heading(title, style)]
-    for text in texts[:MOST]:
-        lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=_LINES)
-    return lines + _more(len(texts) - MOST, style)
+    for text in texts[:most]:
+        lines += wrapped(clean(text, style), style, indent="    ", first="  ", most=each)
+    return lines + more_lines(len(texts) - most, style)
 
 
-def _more(number: int, style: Style) -> List[str]:
-    return [style.paint(f"  {style.ellipsis} {number:,} more, all in --json", "dim")] if number > 0 else []
+def more_lines(number: int, style: Style) -> List[str]:
+    """How many items of a section are not shown."""
+    return [style.paint(line, "dim") for line in left_out(number, style, indent="  ")]

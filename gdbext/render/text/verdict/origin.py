@@ -7,11 +7,12 @@ from typing import List, Optional
 
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
-from gdbext.render.safe_text import clean, wrapped
+from gdbext.render.safe_text import clean, utc_text, wrapped
 from gdbext.render.style import Style
 
 _UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _MOST_HOSTS = 4
+INVALID = "at an invalid time"
 
 
 def origin_lines(origin: Origin, style: Style, now: Optional[float] = None) -> List[str]:
@@ -29,10 +30,9 @@ def origin_text(origin: Origin, style: Style, now: Optional[float] = None) -> st
 
 
 def _date(taken_at: float, now: Optional[float]) -> str:
-    try:
-        text = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(taken_at))
-    except (OverflowError, ValueError, OSError):  # a file may claim anything
-        return "at an invalid time"
+    text = utc_text(taken_at)
+    if not text:
+        return INVALID
     age = (time.time() if now is None else now) - taken_at
     unit = next(((size, name) for size, name in _UNITS if age >= size), None)
     return text if unit is None else f"{text}, {counted(int(age // unit[0]), unit[1])} ago"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Optional, Sequence
+from typing import Callable, List, Mapping, Optional
 
 from gdbext.model.command_typed import BRIEF, FULL
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.lines import joined
 from gdbext.render.style import Style
 from gdbext.render.text.ending.short_answer import ending
 from gdbext.render.text.verdict.considered_hypotheses import considered_lines
@@ -39,15 +40,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]
         sections += detail_sections(diagnosis, style)
     if diagnosis.explains:
         sections.append(considered_lines(diagnosis, style))
-    return _joined([*sections, answer])
-
-
-def _joined(sections: Sequence[List[str]]) -> List[str]:
-    """Sections with one empty line between them."""
-    lines: List[str] = []
-    for section in filter(None, sections):
-        lines += [""] * bool(lines) + section
-    return lines
+    return joined([*sections, answer])
 
 
 RENDERERS: Mapping[type, Callable[..., List[str]]] = {Diagnosis: diagnosis_lines}
