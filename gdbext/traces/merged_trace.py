@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
 
@@ -50,16 +50,21 @@ class Scan:
 
 @dataclass
 class Written:
-    """A part."""
+    """What became of the events of one rank."""
 
-    name: str
-    sum: Sum
+    read: int
     events: int
     left_out: int
     invalid: int
     moved: int
     added: int
-    read: int
+    name: str = ""  # of the scratch file
+    sum: Sum = field(default_factory=Sum)
+
+    @staticmethod
+    def by(rewriter: Rewriter, read: int, events: int, added: int) -> Written:
+        left_out, invalid, moved = rewriter.left_out, rewriter.invalid, rewriter.moved
+        return Written(read=read, events=events, left_out=left_out, invalid=invalid, moved=moved, added=added)
 
 
 def scan(path: str) -> Scan:
@@ -160,16 +165,7 @@ def _part(task: Task, folder: str) -> Written:
         if added:
             part.write((b",\n" if count else b"") + encode(added))
         part.close()
-    return Written(
-        name=name,
-        sum=part.sum,
-        events=count,
-        left_out=rewriter.left_out,
-        invalid=rewriter.invalid,
-        moved=rewriter.moved,
-        added=len(added),
-        read=contents.events,
-    )
+    return replace(Written.by(rewriter, contents.events, count, len(added)), name=name, sum=part.sum)
 
 
 def _write(
@@ -200,10 +196,11 @@ def _write(
         say(f"wrote {count} of {len(tasks)}: {part.events} events of {tasks[count - 1].name}")
     put(_foot(job, tasks, parts, output))
     size += file.write(end(total))
-    return _report(job, tasks, parts, output, size)
+    return report_of(job, tasks, parts, output, size)
 
 
-def _report(job: Job, tasks: Sequence[Task], parts: Sequence[Written], output: str, size: int) -> MergeReport:
+def report_of(job: Job, tasks: Sequence[Task], parts: Sequence[Written], output: str, size: int) -> MergeReport:
+    """What was read and written of all ranks; files that changed between the two readings are a problem."""
     before = {task.path: job.traces[task.index].events for task in tasks}
     problems = list(job.problems)
     for task, part in zip(tasks, parts):

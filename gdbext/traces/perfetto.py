@@ -12,7 +12,7 @@ from gdbext.model.errors import GdbextError
 from gdbext.model.trace import MergeReport
 from gdbext.traces.event_reader import Contents, blocks
 from gdbext.traces.merged_rank import Rewriter, Task
-from gdbext.traces.merged_trace import Asked, Scan, scan, tasks_of
+from gdbext.traces.merged_trace import Asked, Scan, Written, report_of, scan, tasks_of
 from gdbext.traces.trace_event import UNSET, Event, arguments, number
 from gdbext.traces.traces_of_job import Say, build_job, in_turn, size_of
 
@@ -29,32 +29,18 @@ def write_perfetto(
     scans: Dict[str, Scan] = {one.trace.path: one for one in in_turn(scan, list(paths), size_of(paths), jobs)}
     job = build_job([one.trace for one in scans.values()])
     tasks = tasks_of(job, scans, asked)
-    size = total = kept = left_out = invalid = moved = added = 0
+    size = 0
+    parts: List[Written] = []
     for count, task in enumerate(tasks, 1):
         rewriter = Rewriter(task)
         contents = Contents()
         slices, others = _slices(task, rewriter, contents)
         for packet in _packets(messages, task, rewriter, slices, others):
             size += file.write(packet)
-        total += contents.events
-        kept += contents.events - rewriter.left_out - rewriter.invalid
-        left_out, invalid, moved = left_out + rewriter.left_out, invalid + rewriter.invalid, moved + rewriter.moved
-        added += len(rewriter.more())
+        kept = contents.events - rewriter.left_out - rewriter.invalid
+        parts.append(Written.by(rewriter, contents.events, kept, len(rewriter.more())))
         say(f"wrote {count} of {len(tasks)}: {len(slices)} slices of {task.name}")
-    chosen = {task.index for task in tasks}
-    return MergeReport(
-        files=tuple(one for one in job.files if one.index in chosen or one.state == "lost"),
-        output=output,
-        events_in=total,
-        events_out=kept,
-        left_out=left_out,
-        invalid=invalid,
-        added=added,
-        moved=moved,
-        lanes=sum(lanes - 1 for task in tasks for lanes in task.tracks.values()),
-        size=size,
-        problems=tuple(job.problems),
-    )
+    return report_of(job, tasks, parts, output, size)
 
 
 def _messages() -> Any:

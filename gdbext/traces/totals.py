@@ -15,11 +15,10 @@ class Totals:
     least: float = float("inf")
     most: float = 0.0
 
-    def add(self, length: float, count: int = 1) -> None:
-        self.count += count
+    def add(self, length: float) -> None:
+        self.count += 1
         self.total += length
-        self.least = min(self.least, length / max(count, 1))
-        self.most = max(self.most, length / max(count, 1))
+        self.least, self.most = min(self.least, length), max(self.most, length)
 
 
 Rows = Dict[Tuple[str, str], Totals]  # (sort, name)

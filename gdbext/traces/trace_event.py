@@ -17,7 +17,7 @@ except ImportError:  # the extra `trace` is not installed
     msgspec = None  # type: ignore[assignment]
 
 UNSET: Any = object() if msgspec is None else msgspec.UNSET
-"""Of a key that an event does not have. `has_key` asks."""
+"""Of a key that an event does not have."""
 
 NAMES = (
     "ph",
@@ -76,11 +76,6 @@ if msgspec is not None:
     )
     _decoder = msgspec.json.Decoder(List[_struct])  # type: ignore[valid-type]
     _encoder = msgspec.json.Encoder()
-
-
-def has_key(value: Any) -> bool:
-    """Whether an event has the key."""
-    return value is not UNSET
 
 
 def decode(text: bytes) -> List[Event]:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.knowledge.ascend_tables import COMMUNICATION, KERNELS, OPERATORS, TRACE_VIEW
+from gdbext.knowledge.ascend_tables import COMMUNICATION, FOLDER, KERNELS, OPERATORS, RANK_FILE, TRACE_VIEW
 from gdbext.knowledge.traces import FILE_NAMES, HOST_NAME, ORDER
 from gdbext.model.errors import GdbextError, NothingFound
 
@@ -18,7 +18,6 @@ _OTHERS = re.compile(
     r"|package\.json|config\.json|tokenizer.*|.*_info_\d+\.json)|memory.*\.json|\.et\.json|execution_trace_et",
     re.IGNORECASE,
 )
-_ASCEND = "ASCEND_PROFILER_OUTPUT"
 
 
 def find_trace_files(inputs: Sequence[str]) -> List[str]:
@@ -51,7 +50,7 @@ def _in_folder(folder: str, depth: int) -> List[str]:
     files = [
         one.path for one in sorted_ones if one.is_file() and _TRACE.search(one.name) and not _OTHERS.search(one.name)
     ]
-    if os.path.basename(folder) == _ASCEND:
+    if os.path.basename(folder) == FOLDER:
         tables = {KERNELS.file, OPERATORS.file, COMMUNICATION} & {one.name for one in sorted_ones}
         return [path for path in files if os.path.basename(path).startswith(TRACE_VIEW)] or [folder] * bool(tables)
     below = [path for one in sorted_ones if depth and one.is_dir() for path in _in_folder(one.path, depth - 1)]
@@ -70,21 +69,19 @@ def labels_of(path: str) -> Tuple[Optional[int], Dict[str, int]]:
                 rank = int(said["rank"][:9])
             elif said.get("label"):
                 labels[said["label"].lower()] = int(said["number"][:9])
-    if rank is None and os.path.basename(os.path.dirname(path)) == _ASCEND:
-        rank = _ascend_rank(os.path.dirname(os.path.dirname(path)))
+    if rank is None and os.path.basename(os.path.dirname(path)) == FOLDER:
+        rank = ascend_rank(os.path.dirname(os.path.dirname(path)))
     return rank, {kind: labels[kind] for kind in ORDER if kind in labels}
 
 
-def _ascend_rank(folder: str) -> Optional[int]:
-    """`profiler_info_3.json` beside the output of an Ascend rank."""
+def ascend_rank(folder: str) -> Optional[int]:
+    """By `profiler_info_3.json` beside the output of an Ascend rank."""
     try:
         names = os.listdir(folder)
     except OSError:
         return None
-    numbers = [
-        int(match[1]) for name in names for match in [re.match(r"profiler_info_(\d{1,9})\.json$", name)] if match
-    ]
-    return numbers[0] if len(numbers) == 1 else None
+    found = [one for one in map(re.compile(RANK_FILE).fullmatch, names) if one is not None]
+    return int(found[0]["rank"]) if len(found) == 1 else None
 
 
 def host_in(path: str, keys: Mapping[str, Any]) -> Optional[str]:

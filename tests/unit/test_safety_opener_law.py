@@ -74,8 +74,8 @@ EXCEPTIONS = {
         cli/profiler/profile_requests.py:read_requests cli/dump.py:_walk cli/profiler/profile_report.py:_merged
         cli/profiler/profile_report.py:_part cli/profiler/profile_report.py:_timeline
         traces/ascend/ascend_files.py:_rows traces/ascend/ascend_files.py:exchanges
-        traces/ascend/ascend_rank.py:_there traces/ascend/ascend_rank.py:rank_of
-        traces/ascend/ascend_totals.py:read traces/traces_of_job.py:_read traces/trace_files.py:_ascend_rank
+        traces/ascend/ascend_rank.py:_there
+        traces/ascend/ascend_totals.py:read traces/traces_of_job.py:_read traces/trace_files.py:ascend_rank
         traces/trace_files.py:_in_folder traces/trace_files.py:find_trace_files traces/traces_of_job.py:_one_run
         traces/traces_of_job.py:size_of traces/merged_trace.py:_draft_path traces/merged_trace.py:_part
         traces/merged_trace.py:_write traces/perfetto.py:_slices traces/rank_trace.py:read_rank

@@ -6,17 +6,16 @@ import os
 import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, RANK_FILE, STEPS
+from gdbext.knowledge.ascend_tables import COMMUNICATION, IS_COMMUNICATION, KERNELS, STEPS
 from gdbext.traces.ascend.ascend_files import Exchange, Kernel, Table, exchanges, kernels, read_step_shares
 from gdbext.traces.event_reader import Contents
 from gdbext.traces.first_pass import Collected, Collector
 from gdbext.traces.rank_trace import RankTrace, finished
 from gdbext.traces.trace_event import Event, make_event
-from gdbext.traces.trace_files import labels_of
+from gdbext.traces.trace_files import ascend_rank, labels_of
 
 _BLOCK = 4096
 _PARTS = re.compile(IS_COMMUNICATION)
-_RANK = re.compile(RANK_FILE)
 
 
 def read_tables(folder: str, causes: bool = True) -> Tuple[RankTrace, Collected]:
@@ -53,12 +52,8 @@ def read_tables(folder: str, causes: bool = True) -> Tuple[RankTrace, Collected]
 def rank_of(folder: str) -> Optional[int]:
     """By profiler_info_N.json beside the tables, else by the name of the folder above."""
     above = os.path.dirname(os.path.abspath(folder))
-    try:
-        found = [_RANK.fullmatch(name) for name in sorted(os.listdir(above))]
-    except OSError:
-        found = []
-    numbers = [int(one["rank"]) for one in found if one is not None]
-    return numbers[0] if len(numbers) == 1 else labels_of(os.path.basename(above))[0]
+    rank = ascend_rank(above)
+    return rank if rank is not None else labels_of(os.path.basename(above))[0]
 
 
 def _in(folder: str, name: str) -> str:
