@@ -10,7 +10,6 @@ from typing import Any, Callable, List, Optional, Sequence, cast
 from gdbext.commands.check_port import CheckOptions, CheckPort, CheckSession
 from gdbext.commands.chosen_ranks import pick_all
 from gdbext.commands.declaration import loaded
-from gdbext.commands.declared.check import COMMANDS
 from gdbext.commands.session_port import Session, chosen_by_current
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.errors.checks import FAIL_FUNCTIONS, MESSAGES, SWITCHES
@@ -86,11 +85,6 @@ def enable(session: Session, args: Namespace) -> SwitchResults:
 
 def disable(session: Session, args: Namespace) -> SwitchResults:
     return _port(session).switch(_ranks(session, args.ranks), False)
-
-
-def choose(session: Session, args: Namespace) -> object:
-    names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
-    raise UsageError("llm-check: missing subcommand", f"one of {names}; see `help llm-check`")
 
 
 def _ranks(session: Session, text: Optional[str]) -> Sequence[AttachedRank]:

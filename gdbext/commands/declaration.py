@@ -65,7 +65,7 @@ class Command(NamedTuple):
     summary: str  # one line, without a full stop
     gdb: str = ""  # its name in gdb
     aliases: Tuple[str, ...] = ()  # its other names there
-    body: str = ""  # "module:function" of a `Body` (commands/session_port.py)
+    body: str = ""  # "module:function" of a `Body` (commands/session_port.py); "": it needs a subcommand
     gdbext: str = ""  # its name behind `gdbext`, the command of the shell
     run: str = ""  # the module whose `run` takes the shell's options and returns the exit status
     category: str = "status"

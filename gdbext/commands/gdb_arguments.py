@@ -23,7 +23,8 @@ _OPTION = re.compile(r"(-*\w[\w-]*)(?:=|\s|$|(?=\())")
 def parse(command: Command, line: str) -> argparse.Namespace:
     """Arguments of a command line; `warning` is what is to be said of it. Raises UsageError, HelpWanted."""
     parser = parser_of(command)
-    _check_subcommand(command, line)
+    if not command.body and not line.lstrip().startswith("-"):
+        raise _subcommand_error(command, line)
     try:
         if command.tail is None:
             words, file = without_file(_words(command, line), takes(in_gdb(command)))
@@ -38,17 +39,20 @@ def parse(command: Command, line: str) -> argparse.Namespace:
             args = parser.parse_args(words + (["--", tail] if tail else []))
     except ValueError as error:
         raise UsageError(f"{command.gdb}: {error} in: {line}") from None
+    if not command.body:
+        raise _subcommand_error(command, line)
     args.warning = keep_old_json_file(args, file)
     return args
 
 
-def _check_subcommand(command: Command, line: str) -> None:
-    """gdb hands what is none of its subcommands to the command itself. Raises UsageError where that takes no words."""
+def _subcommand_error(command: Command, line: str) -> UsageError:
+    """gdb hands what is none of its subcommands to the command itself."""
     word = first_word(line)[0]
-    if command.prefix and word and not (word.startswith("-") or command.arguments or command.tail):
-        names = [one.gdb.split()[-1] for one in IN_GDB if one.gdb.startswith(f"{command.gdb} ")]
-        hint = f"one of {', '.join(names)}; see `help {command.gdb}`"
-        raise unknown_word_error("subcommand", word, names, hint, f"{command.gdb}: ")
+    names = [one.gdb.split()[-1] for one in IN_GDB if one.gdb.startswith(f"{command.gdb} ")]
+    hint = f"one of {', '.join(names)}; see `help {command.gdb}`"
+    if not word or word.startswith("-"):
+        return UsageError(f"{command.gdb}: missing subcommand", hint)
+    return unknown_word_error("subcommand", word, names, hint, f"{command.gdb}: ")
 
 
 def typed_options(command: Command, line: str) -> List[str]:

@@ -28,10 +28,6 @@ class StreamSession(Session, Protocol):
     streams: StreamPort
 
 
-def choose(_: Session, __: Namespace) -> object:
-    raise UsageError("llm-stream: missing subcommand", "one of p, list; see `help llm-stream`")
-
-
 def print_stream(session: Session, args: Namespace) -> StreamInfo:
     if not args.expression:
         raise UsageError("llm-stream p: missing expression", "for example: llm-stream p stream_")

@@ -20,7 +20,6 @@ from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.statistics.whole_tensor import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.analysis.tensors.tensor_files import save as save_file
-from gdbext.commands.declared.tensor import COMMANDS
 from gdbext.commands.session_port import Session
 from gdbext.commands.split_command_line import unquoted
 from gdbext.commands.tensor_arguments import expression_and_index, split_index
@@ -183,8 +182,3 @@ def list_(session: Session, args: Namespace) -> object:
     if asked.words:
         raise UsageError(f"llm-tensor list takes no expression: {' '.join(asked.words)}", "`frame N` selects the frame")
     return over_ranks(asked, "list", lambda: asked.port.in_frame(bool(args.python)))
-
-
-def choose(session: Session, args: Namespace) -> object:
-    names = ", ".join(command.gdb.split()[-1] for command in COMMANDS[1:])
-    raise UsageError("llm-tensor: missing subcommand", f"one of {names}; see `help llm-tensor`")

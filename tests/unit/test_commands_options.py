@@ -23,8 +23,8 @@ NOUNS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if path.stem != "s
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.gdb or command.gdbext)
 def test_bodies_are_where_the_row_says(command):
     assert command.gdb or command.gdbext
-    assert bool(command.gdb) == bool(command.body) and bool(command.gdbext) == bool(command.run)
-    if command.gdb:
+    assert bool(command.gdb) == bool(command.body or command.prefix) and bool(command.gdbext) == bool(command.run)
+    if command.body:
         assert callable(loaded(command.body))
     if command.gdbext:
         assert callable(loaded(command.run).run)

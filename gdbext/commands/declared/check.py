@@ -9,7 +9,6 @@ COMMANDS = (
     Command(
         "Stop where a CUDA check fails, and report what failed and why",
         gdb="llm-check",
-        body="gdbext.commands.check:choose",
         category="breakpoints",
         description=(
             "gdbext sets breakpoints only where a failure is raised, never where a check is entered, so it does not "

@@ -13,7 +13,6 @@ COMMANDS = (
     Command(
         "Show CUDA streams and events of the program",
         gdb="llm-stream",
-        body="gdbext.commands.stream:choose",
         category="data",
         prefix=True,
     ),

@@ -64,7 +64,6 @@ COMMANDS = (
     Command(
         "Show and compare tensors of the program",
         gdb="llm-tensor",
-        body="gdbext.commands.tensor:choose",
         category="data",
         description=(
             "Tensors of torch, FasterTransformer, RTP-LLM, TurboMind, TensorRT-LLM, ggml, MindSpore and numpy, and "

@@ -45,7 +45,8 @@ def load_for(row: Command) -> None:
     checks = session().checks
     checks.show, checks.text_of = _print, _document
     for reference in (*(one.body for one in IN_GDB), TENSOR_NUMBER) if row.holds else (row.body,):
-        loaded(reference)
+        if reference:
+            loaded(reference)
 
 
 def run(row: Command, line: str, from_tty: bool) -> None:
