@@ -19,7 +19,7 @@ from gdbext.collect.cleanup_on_signals import handled
 from gdbext.discovery.proc.process_table import read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.log_options import LOG_OPTIONS
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.text.ranges import counted
 from gdbext.rankpdb import folder
 
@@ -75,7 +75,7 @@ def with_logs(words: Sequence[str], logs: Path) -> List[str]:
 def _folder(asked: Optional[str]) -> Path:
     """The folder for the logs: what ranks print is for their user. One that is there already keeps its mode."""
     logs = Path(asked or f"gdbext-logs-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
-    try:
+    with refused_as(f"cannot make {logs}", "give another folder with --logs"):
         logs.parent.mkdir(parents=True, exist_ok=True)
         try:
             logs.mkdir(0o700)
@@ -83,18 +83,14 @@ def _folder(asked: Optional[str]) -> Path:
         except FileExistsError:
             if not asked or not logs.is_dir():  # a name that nobody asked for is not somebody else's folder
                 raise
-    except OSError as error:
-        raise GdbextError(f"cannot make {logs}: {error.strerror}", "give another folder with --logs") from None
     return logs
 
 
 def _open_log(path: Path) -> int:
     """For this user alone, and in the folder that was asked for: never through a link, nor into a file of others."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
+    with refused_as(f"cannot write {path}", "give another folder with --logs"):
         log = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise GdbextError(f"cannot write {path}: {error.strerror}", "give another folder with --logs") from None
     found = os.fstat(log)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
         os.close(log)
@@ -106,19 +102,16 @@ def _open_log(path: Path) -> int:
 
 def _start(words: List[str], environment: Dict[str, str], logs: Path) -> subprocess.Popen[bytes]:
     descriptor = _open_log(logs / "launcher.log")
-    try:
-        with open(descriptor, "ab") as log:
-            return subprocess.Popen(
-                words,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=_end_with_us,
-            )
-    except OSError as error:
-        raise GdbextError(f"cannot start {words[0]}: {error.strerror}") from None
+    with refused_as(f"cannot start {words[0]}"), open(descriptor, "ab") as log:
+        return subprocess.Popen(
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_end_with_us,
+        )
 
 
 def _end_with_us() -> None:

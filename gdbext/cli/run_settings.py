@@ -11,7 +11,7 @@ from gdbext.cli.mindspore_dump import configuration
 from gdbext.commands.user_files import write_private
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.launch.start_settings import NOTES, SETTINGS, STEPS, TENSORS, StartSetting
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import UsageError, refused_as
 
 _STEP_RANGE = re.compile(r"(?P<first>\d{1,9})-(?P<last>\d{1,9})")
 
@@ -98,7 +98,5 @@ def _steps(text: Optional[str]) -> Dict[str, str]:
 
 
 def _make(folder: str) -> None:
-    try:
+    with refused_as(f"cannot make the folder {folder}", "choose another with --dir"):
         os.makedirs(folder, mode=0o755, exist_ok=True)
-    except OSError as error:
-        raise GdbextError(f"cannot make the folder {folder}: {error.strerror}", "choose another with --dir") from None

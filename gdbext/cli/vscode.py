@@ -20,7 +20,7 @@ from gdbext.cli.terminal import Progress, write_lines
 from gdbext.collect.gdb_runs.batch_runs import INIT, find_gdb
 from gdbext.commands.user_files import write_private
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.model.errors import FINDING, OK, GdbextError
+from gdbext.model.errors import FINDING, OK, GdbextError, refused_as
 from gdbext.model.job import Job, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
@@ -176,10 +176,8 @@ def _without_ours(document: Dict[str, Any], key: str, path: Path) -> List[Any]:
 def write(path: Path, document: Dict[str, Any], old: Dict[str, Any]) -> Optional[str]:
     """Whole or not at all; returns where the text with comments is kept. It is the project's, and readable as its other
     files are. Raises GdbextError."""
-    try:
+    with refused_as(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GdbextError(f"cannot write {path}: {error.strerror}") from None
     kept = None
     if old.get("text", "").strip():
         kept = f"{path}.with-comments"

@@ -7,7 +7,7 @@ import os
 from typing import List, Sequence
 
 from gdbext.analysis.failures.gpu_findings import findings
-from gdbext.model.errors import GdbextError, NothingFound
+from gdbext.model.errors import NothingFound, refused_as
 from gdbext.model.job import JobSnapshot
 from gdbext.parsers.cleaning import UNNAMED
 from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names
@@ -22,12 +22,9 @@ MOST_SENTENCES = 8
 def reports_of(path: str) -> List[WriterReport]:
     """Of every writer in a file. Raises `GdbextError` where it cannot be read."""
     stream = ReportStream()
-    try:
-        with files.stream(path) as file:
-            for piece in iter(lambda: file.read(_PIECE), b""):
-                stream.feed_bytes(piece)
-    except OSError as error:
-        raise GdbextError(f"cannot read {path}: {error.strerror}") from None
+    with refused_as(f"cannot read {path}"), files.stream(path) as file:
+        for piece in iter(lambda: file.read(_PIECE), b""):
+            stream.feed_bytes(piece)
     return stream.finished()
 
 

@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Iterator, Optional
 
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.text.digits import is_whole
 
 _FORCE = "choose another name; --force overwrites it"
@@ -59,25 +59,21 @@ def new_file(name: str, force: bool = False, mode: int = 0o600) -> Iterator[Bina
     """
     check_writable(name, force)
     path = _path(name)
-    try:
+    with refused_as(f"cannot write {name}"):
         stream = _stream(path)
         with _draft(path, name, force, mode) if stream is None else os.fdopen(stream, "wb") as file:
             yield file
-    except OSError as error:
-        raise GdbextError(f"cannot write {name}: {error.strerror or error}") from None
 
 
 def append_private(name: str, text: str) -> None:
     """Put text behind what is in a file. Raises as `new_file` does; a file that exists is extended."""
     check_writable(name, force=True)
     path = _path(name)
-    try:
+    with refused_as(f"cannot write {name}"):
         stream = _stream(path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600) if stream is None else stream, "wb") as file:
             file.write(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise GdbextError(f"cannot write {name}: {error.strerror or error}") from None
 
 
 def _path(name: str) -> Path:

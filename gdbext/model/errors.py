@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import Iterator
+
 OK, FINDING, USAGE, UNTOLD, NOTHING, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes of `gdbext`: nothing hangs, a finding, wrong usage, it cannot be told, nothing could be read, Ctrl-C.
 `model.exit_status` tells which."""
@@ -41,3 +44,15 @@ class Interrupted(GdbextError):
     """Ctrl-C."""
 
     exit_code = INTERRUPTED
+
+
+@contextmanager
+def refused_as(message: str, hint: str = "") -> Iterator[None]:
+    """What the system refuses in this block is a `GdbextError` with this message and the system's reason; so is text
+    that is none."""
+    try:
+        yield
+    except OSError as error:
+        raise GdbextError(f"{message}: {error.strerror or error}", hint) from None
+    except UnicodeDecodeError:
+        raise GdbextError(f"{message}: no text", hint) from None

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.ascend_tables import COMMUNICATION, FOLDER, KERNELS, OPERATORS, RANK_FILE, TRACE_VIEW
 from gdbext.knowledge.traces import FILE_NAMES, HOST_NAME, ORDER
-from gdbext.model.errors import GdbextError, NothingFound
+from gdbext.model.errors import GdbextError, NothingFound, refused_as
 
 MOST = 4096  # files
 _DEPTH = 4  # folders below the one that was given
@@ -42,11 +42,8 @@ def find_trace_files(inputs: Sequence[str]) -> List[str]:
 
 
 def _in_folder(folder: str, depth: int) -> List[str]:
-    try:
-        with os.scandir(folder) as entries:
-            sorted_ones = sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        raise GdbextError(f"cannot read the folder {folder}: {error.strerror}") from None
+    with refused_as(f"cannot read the folder {folder}"), os.scandir(folder) as entries:
+        sorted_ones = sorted(entries, key=lambda entry: entry.name)
     files = [
         one.path for one in sorted_ones if one.is_file() and _TRACE.search(one.name) and not _OTHERS.search(one.name)
     ]

@@ -19,7 +19,7 @@ from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
 from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.analysis.tensors.torch_file import one_of, tensors_in
 from gdbext.knowledge.dtypes import DTYPES, DType
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.tensor import TensorInfo, TensorSaved
 
 NPY: Dict[str, str] = {
@@ -150,10 +150,8 @@ class SavedTensor:
     def __init__(self, path: str, like: Optional[str] = None, name: Optional[str] = None) -> None:
         """`like` is the dtype that raw bytes (`V2` of other writers' bf16) are taken for; `name` chooses among the
         tensors of a safetensors file. Raises `GdbextError` for what is no such file, or cut short."""
-        try:
+        with refused_as(f"cannot read {path}"):
             self._file = open(path, "rb")  # noqa: SIM115 - it lives as long as we do
-        except OSError as error:
-            raise GdbextError(f"cannot read {path}: {error.strerror or error}") from None
         try:
             form = _form_to_read(path)
             dtype, shape, strides, start = _LOADERS[form](self._file, path, like, name)

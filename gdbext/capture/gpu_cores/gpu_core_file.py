@@ -15,7 +15,7 @@ from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from gdbext.capture.elf.layout import EM_CUDA, ET_CORE, HEADER, SECTION, SHT_STRTAB, header_of
 from gdbext.capture.elf.reader import section_rows
 from gdbext.knowledge.runtimes import gpu_core_format as form
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import GdbextError, refused_as
 from gdbext.model.text.ranges import counted
 from gdbext.safe_open import files
 
@@ -147,7 +147,7 @@ class GpuCoreFile:
 
 def open_core(path: str) -> BinaryIO:
     """The file, unpacked if it is compressed (CUDA_COREDUMP_GENERATION_FLAGS=gzip_compress). Raises `GdbextError`."""
-    try:
+    with refused_as(path):
         stream = files.stream(os.path.expanduser(path))
         if stream.read(2) != GZIP:
             stream.seek(0)
@@ -155,8 +155,6 @@ def open_core(path: str) -> BinaryIO:
         with stream:
             stream.seek(0)
             return _unpacked(path, stream)
-    except OSError as error:
-        raise GdbextError(f"{path}: {error.strerror or error}") from None
 
 
 def _unpacked(path: str, packed: BinaryIO) -> BinaryIO:

@@ -11,7 +11,7 @@ from gdbext.cli.answer_output import show
 from gdbext.cli.terminal import Progress
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.gpu_core_settings import ARM, DRIVER, FILE, FLAGS, LEAST_FREE, NEWEST, old_row
-from gdbext.model.errors import GdbextError, NothingFound
+from gdbext.model.errors import GdbextError, NothingFound, refused_as
 from gdbext.model.exit_status import exit_status
 from gdbext.model.gpu_core_arming import ArmedEnvironment
 from gdbext.model.missing import Missing
@@ -84,15 +84,11 @@ def _room(folder: str, environ: Mapping[str, str], proc: ProcFS, full: bool) -> 
     """Make the folder; how much is free there. Raises `GdbextError` where nothing can be written."""
     if FILE in environ:
         folder = os.path.dirname(environ[FILE]) or "."
-    try:
+    with refused_as(f"GPU cores cannot be written to {folder}", "name another with --dir"):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied")
         free = os.statvfs(folder)
-    except OSError as error:
-        raise GdbextError(
-            f"GPU cores cannot be written to {folder}: {error.strerror}", "name another with --dir"
-        ) from None
     free_bytes = free.f_bavail * free.f_frsize
     gpus = max(1, _gpus(proc))
     if free_bytes < LEAST_FREE * gpus:

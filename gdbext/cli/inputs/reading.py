@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Deque, Iterator, Optional, Tuple, Union
 
 from gdbext.cli.terminal import Progress
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import GdbextError, refused_as
 from gdbext.parsers import text_lines
 from gdbext.parsers.compute_sanitizer.report_stream import ReportStream, has_reports
 
@@ -65,14 +65,12 @@ def _device(name: str) -> GdbextError:
 
 def read(name: str, progress: Progress) -> Given:
     """All of a file or pipe, `-` being standard input; of one beyond the bounds its ends. Raises GdbextError."""
-    try:
+    with refused_as(f"cannot read {name}"):
         if name == "-":
             return _Input(STDIN, _standard_input(), progress).read()
         refuse_device(name)
         with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
             return _Input(name, file, progress).read()
-    except OSError as error:
-        raise GdbextError(f"cannot read {name}: {error.strerror}") from None
 
 
 def _standard_input() -> BinaryIO:

@@ -16,7 +16,7 @@ from gdbext.cli.pdb.prompt_terminal import Terminal
 from gdbext.cli.terminal import Progress
 from gdbext.collect.cleanup_on_signals import tidy_end
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError
+from gdbext.model.errors import OK, GdbextError, NothingFound, UsageError, refused_as
 from gdbext.model.exit_status import ALL, NONE, exit_status
 from gdbext.model.missing import Missing
 from gdbext.model.rank_prompts import RankPrompts
@@ -167,10 +167,8 @@ def _answer(wire: Wire, question: Message) -> Optional[Message]:
 
 
 def _reach(path: str) -> Optional[Wire]:
-    try:
+    with refused_as(f"cannot reach the rank at {path}"):
         return connect(path)
-    except OSError as error:
-        raise GdbextError(f"cannot reach the rank at {path}: {error.strerror}") from None
 
 
 def _choose(found: List[Rank], chosen: int, informed: Set[str]) -> None:

@@ -19,7 +19,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.listing import describe
 from gdbext.knowledge.profilers import PROFILERS
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.exit_status import ALL, NONE, exit_status
 from gdbext.model.job import Job
 from gdbext.model.profiling import ProfileServer, ProfileStatus, ProfileStatuses
@@ -48,12 +48,8 @@ def _token(options: argparse.Namespace) -> Optional[str]:
     """From a file or the environment, never from the command line: everybody can read that."""
     if options.token_file is None:
         return os.environ.get(TOKEN) or None
-    try:
-        with open(options.token_file, encoding="utf-8") as file:
-            token = file.read(4096).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "no text"
-        raise GdbextError(f"cannot read {options.token_file}: {why}") from None
+    with refused_as(f"cannot read {options.token_file}"), open(options.token_file, encoding="utf-8") as file:
+        token = file.read(4096).strip()
     if not token or len(token.split()) != 1 or not token.isprintable():
         raise UsageError(f"{options.token_file} contains no token", "one word, in a file that only you can read")
     return token

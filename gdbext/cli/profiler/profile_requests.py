@@ -9,7 +9,7 @@ from typing import Any, List, NamedTuple, Sequence, Tuple
 
 from gdbext.cli.profiler.profile_http import Http
 from gdbext.knowledge.profilers import REQUEST_PATHS
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.profiling import ProfileServer
 
 _MOST_BYTES = 64 << 20
@@ -29,11 +29,8 @@ def read_requests(name: str) -> Tuple[Request, ...]:
 
     Raises `GdbextError`.
     """
-    try:
-        with open(name, encoding="utf-8") as file:
-            text = file.read(_MOST_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise GdbextError(f"cannot read {name}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    with refused_as(f"cannot read {name}"), open(name, encoding="utf-8") as file:
+        text = file.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
         raise UsageError(f"{name} is longer than {_MOST_BYTES >> 20} MB", "fewer requests are enough for a profile")
     bodies = _bodies(name, text)

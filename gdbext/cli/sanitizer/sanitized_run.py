@@ -21,7 +21,7 @@ from gdbext.collect.cleanup_on_signals import handled
 from gdbext.discovery.proc.process_table import Entry, read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.launch.launchers import NOT_RANKS
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import refused_as
 from gdbext.model.text.ranges import counted
 
 PATIENCE = (60.0, 20.0, 20.0, 10.0)
@@ -47,15 +47,13 @@ class SanitizedRun:
         self._asked: List[int] = []
         self._step, self._since = -1, 0.0
         ctypes.CDLL(None).prctl(_SUBREAPER, 1)
-        try:
+        with refused_as(f"cannot run {words[0]}"):
             self._job = subprocess.Popen(
                 list(words),
                 env=environ,
                 stdin=subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
                 start_new_session=True,  # the terminal's Ctrl-C would end the sanitizer
             )
-        except OSError as error:
-            raise GdbextError(f"cannot run {words[0]}: {error.strerror}") from None
 
     def finished(self) -> int:
         """Stay until it has ended; its exit status, as a shell says it."""

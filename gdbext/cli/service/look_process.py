@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Sequence
 
 from gdbext.cli.service.service_settings import JobRule, Settings
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import GdbextError, refused_as
 from gdbext.model.watching import WatchEvent
 
 _FIRST = ".first-look.json"
@@ -50,7 +50,7 @@ class LookProcess:
         words = [sys.executable, "-m", "gdbext", "watch", "--before-kill", "--json", "--quiet"]
         words += [word for name, value in options.items() for word in (name, str(value))]
         self._until = time.monotonic() + settings.deadline + _GRACE
-        try:
+        with refused_as("cannot start a diagnosis"):
             into.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._out, self._err = (os.fdopen(os.memfd_create(name), "w+b", buffering=0) for name in ("out", "err"))
             self._process = subprocess.Popen(
@@ -62,8 +62,6 @@ class LookProcess:
                 pass_fds=tuple(keep_open),
                 start_new_session=True,
             )
-        except OSError as error:
-            raise GdbextError(f"cannot start a diagnosis: {error.strerror}") from None
 
     @property
     def ended(self) -> bool:

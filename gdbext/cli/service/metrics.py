@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
 
 from gdbext.cli.service.service_settings import address_of
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import refused_as
 
 
 class Metrics:
@@ -41,18 +41,14 @@ class Metrics:
         self.close()
         if address:
             host, port = address_of(address)
-            try:
+            with refused_as(f"cannot serve metrics at {address}"):
                 self._server = start_http_server(port, host, self.registry)
-            except OSError as error:
-                raise GdbextError(f"cannot serve metrics at {address}: {error.strerror or error}") from None
         self._address = address
 
     def write(self, path: str) -> None:
         """For node_exporter's textfile collector: whole or not at all. Raises `GdbextError`."""
-        try:
+        with refused_as(f"cannot write {path}"):
             write_to_textfile(path, self.registry)
-        except OSError as error:
-            raise GdbextError(f"cannot write {path}: {error.strerror}") from None
 
     def close(self) -> None:
         if self._server is not None:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.spinning import SPINNING_AFTER
-from gdbext.model.errors import GdbextError, UsageError
+from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.text.nearest import unknown_word_error
 
 _LARGEST = 1 << 20  # bytes of a file
@@ -207,11 +207,9 @@ def _read(
 
 
 def _file(name: str) -> Dict[str, Any]:
-    try:
-        with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise GdbextError(f"cannot read {name}: {error.strerror}") from None
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    with refused_as(f"cannot read {name}"), open(os.open(name, flags), "rb") as file:
+        data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise UsageError(f"{name} has more than {_LARGEST >> 20} MiB", "--config takes a file of settings")
     try:

@@ -16,7 +16,7 @@ from gdbext.cli import diagnosis_bundle
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.progress import Progress
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.model.errors import GdbextError
+from gdbext.model.errors import refused_as
 from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.watching import WatchEvent
@@ -73,10 +73,8 @@ def watch_event(diagnosis: Diagnosis, asked: Asked, where: Optional[str] = None)
 def folder(name: str) -> Path:
     """The folder of the bundles, made where it is missing. Raises `GdbextError`."""
     into = Path(name)
-    try:
+    with refused_as(f"cannot write to {into}"):
         into.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise GdbextError(f"cannot write to {into}: {error.strerror}") from None
     return into
 
 
