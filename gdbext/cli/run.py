@@ -9,7 +9,7 @@ import shlex
 import time
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.cli.run_settings import settings_for
+from gdbext.cli.run_settings import set_variable, settings_for
 from gdbext.cli.terminal import Progress, write_lines
 from gdbext.knowledge.errors.checks import STARTING
 from gdbext.knowledge.launch.start_settings import PROFILE
@@ -74,10 +74,5 @@ def checking(engine: Optional[str], environment: Dict[str, str]) -> Tuple[Dict[s
         raise UsageError(f"no debug checks are known for {engine}", f"one of {known}")
     said: List[str] = []
     for _, name, value, _source in rows:
-        if name in environment:
-            if environment[name] != value:
-                said.append(f"{name}={environment[name]} is already set; gdbext would set it to {value}")
-            continue
-        environment[name] = value
-        said.append(f"{name}={value}")
+        said += set_variable(environment, name, value)
     return environment, tuple(dict.fromkeys(said))

@@ -68,12 +68,8 @@ def settings_for(
             if own == row.engine and row.name not in made:
                 made += [row.name, value] if value else [row.name]
                 said.append(f"{row.name} {value}".rstrip())
-        elif row.name in given:
-            if given[row.name] != value:
-                said.append(f"{row.name}={given[row.name]} is already set; gdbext would set it to {value}")
         else:
-            given[row.name] = value
-            said.append(f"{row.name}={value}")
+            said += set_variable(given, row.name, value)
     said += [f"files: {place}" for place in dict.fromkeys(_places(rows, own, fill))]
     said += [f"note: {note.text.format(**fill)}" for note in notes]
     if make:
@@ -81,6 +77,16 @@ def settings_for(
     if make and any(row.file for row in rows) and given.get("MINDSPORE_DUMP_CONFIG") == fill["file"]:
         write_private(fill["file"], json.dumps(document, indent=4) + "\n", force=True, mode=0o644)
     return Start(made, given, tuple(said))
+
+
+def set_variable(environment: Dict[str, str], name: str, value: str) -> List[str]:
+    """Set it unless it is set already; what is to be said of it."""
+    if name not in environment:
+        environment[name] = value
+        return [f"{name}={value}"]
+    if environment[name] == value:
+        return []
+    return [f"{name}={environment[name]} is already set; gdbext would set it to {value}"]
 
 
 def _places(rows: Sequence[StartSetting], own: Optional[str], fill: Dict[str, str]) -> List[str]:
