@@ -4,7 +4,7 @@ import pytest
 
 from gdbext.cli.profiler.profile_http import Answer
 from gdbext.cli.profiler.profile_server import server_of
-from gdbext.discovery.locks_pipes_sockets.sockets import listening
+from gdbext.discovery.locks_pipes_sockets.sockets import listeners
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.profilers import PROFILERS, REQUEST_PATHS
@@ -51,7 +51,7 @@ def test_the_port_of_the_command_line(tmp_path):
     host = Host(tmp_path, listens=((8001, "0100007F", 7), (29500, "00000000", 8)))
     found = host.server()
     assert (found.url, found.pid, found.tls) == ("http://127.0.0.1:8001", FRONT, False)
-    assert listening(host.proc, (FRONT, RANK)) == {"127.0.0.1:8001": {FRONT}, "0.0.0.0:29500": {FRONT}}
+    assert listeners(host.proc, (FRONT, RANK)) == {"127.0.0.1:8001": {FRONT}, "0.0.0.0:29500": {FRONT}}
 
 
 @pytest.mark.parametrize(

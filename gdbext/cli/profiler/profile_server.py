@@ -8,7 +8,7 @@ from typing import Dict, Optional, Sequence, Set, Tuple
 from urllib.parse import urlsplit
 
 from gdbext.cli.profiler.profile_http import Http
-from gdbext.discovery.locks_pipes_sockets.sockets import listening
+from gdbext.discovery.locks_pipes_sockets.sockets import listeners
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.argument_words import option
 from gdbext.knowledge.profilers import PROFILERS, RECOGNISES, ProfilerRow
@@ -30,7 +30,7 @@ def server_of(job: Job, proc: ProcFS, port: Optional[int], folder: Optional[str]
     members = (*job.others, *job.ranks)
     commands = {one.pid: _arguments(proc, one.pid) for one in members}
     _check_namespace(proc, members)
-    held = listening(proc, commands)
+    held = listeners(proc, commands)
     owners = {_split(address): pids for address, pids in held.items()}
     host, number, why = _choose(row, owners, commands, members, port)
     pid = min(owners[host, number])

@@ -167,8 +167,8 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
         other = rows.get((own[1], own[0]))
         if other == 0:  # nobody has taken the connection yet: whoever listens should
             port = own[1].rpartition(":")[2]
-            listening = ((own[1], _ANY[0]), (f"0.0.0.0:{port}", _ANY[0]), (f"[::]:{port}", _ANY[1]))
-            other = next((rows[key] for key in listening if key in rows), 0)
+            places = ((own[1], _ANY[0]), (f"0.0.0.0:{port}", _ANY[0]), (f"[::]:{port}", _ANY[1]))
+            other = next((rows[key] for key in places if key in rows), 0)
             text += ", not accepted yet"
         away = Missing("its other end is on another host, or in another network namespace")
         return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)

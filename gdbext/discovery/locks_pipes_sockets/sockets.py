@@ -26,7 +26,7 @@ def connections(proc: ProcFS, pid: int) -> Dict[Ends, int]:
     return {ends: inode for ends, _, inode in _rows(proc, pid)}
 
 
-def listening(proc: ProcFS, pids: Iterable[int]) -> Dict[str, Set[int]]:
+def listeners(proc: ProcFS, pids: Iterable[int]) -> Dict[str, Set[int]]:
     """The local addresses at which these processes listen, and which of them hold each socket: a child has a copy of
     its parent's. Processes of one network namespace are meant."""
     addresses: Dict[int, str] = {}
