@@ -197,7 +197,8 @@ class Look:
     def _copy(self) -> None:
         wanted = [rank for rank in self._ranks if not rank.blocked]
         times = {rank.pid: rank.times for rank in wanted}
-        slept = {} if self._limits.no_stop else copy_asleep(times, self._budget)
+        writers = {} if self._limits.no_stop else no_stop.copies_of_writers(times, self._budget)
+        slept = {} if self._limits.no_stop else copy_asleep(times, self._budget, writers)
         for rank in wanted:
             rank.asleep = slept.get(rank.pid)
         for rank, copy in zip(wanted, self._copies(wanted, times, python=True)):
@@ -300,6 +301,8 @@ class Look:
                 rank.note(problem, cut=not one.stacks)
             if self._limits.no_stop:
                 no_stop.complete(rank)
+            elif rank.asleep is not None and rank.asleep.unstopped:
+                rank.stacks = tuple(map(no_stop.without_unknown_registers, rank.stacks))
 
     def _do_without_gdb(self, ranks: Sequence[LiveRank]) -> None:
         """Python frames alone; of a rank that has none, what /proc says of its threads."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import replace
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.stop.copy_of_process import Budget, ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from gdbext.collect.gdb_runs.unwinding import unread_stack
 from gdbext.collect.one_rank import Held, LiveRank
@@ -29,10 +30,24 @@ def copies(pids: Sequence[int], budget: Budget, during: Callable[[int], Held]) -
     result = []
     for pid in pids:
         found = copy_outside(pid, budget, during)
-        moments = tuple(dataclasses.replace(one.found, tids=one.tids) for one in found.moments)
-        copy = dataclasses.replace(found.copy, during=moments)
-        result.append(with_frame_pointers(copy, libraries_on_stacks(copy), ProcessMemory(pid).read))
+        moments = tuple(replace(one.found, tids=one.tids) for one in found.moments)
+        copy = replace(found.copy, during=moments)
+        result.append(_completed(copy))
     return result
+
+
+def copies_of_writers(
+    times: Mapping[int, Mapping[int, ThreadTimes]], budget: Optional[Budget] = None
+) -> Dict[int, ProcessCopy]:
+    """By pid, the threads in a write() to a full pipe, copied without a stop: a stop would cut the write short."""
+    writers = {pid: [tid for tid, one in seen.items() if is_in_pipe_write(one)] for pid, seen in times.items()}
+    copied = [copy_outside(pid, budget, tids=tids).copy for pid, tids in writers.items() if tids]
+    found = [replace(copy, threads=tuple(one for one in copy.threads if one.registers)) for copy in copied]
+    return {copy.pid: _completed(copy) for copy in found if copy.threads}
+
+
+def _completed(copy: ProcessCopy) -> ProcessCopy:
+    return with_frame_pointers(copy, libraries_on_stacks(copy), ProcessMemory(copy.pid).read)
 
 
 def merge_python_stacks(before: Optional[PythonStacks], found: PythonStacks, tids: FrozenSet[int]) -> PythonStacks:
@@ -43,7 +58,7 @@ def merge_python_stacks(before: Optional[PythonStacks], found: PythonStacks, tid
         threads = {**before.threads, **threads}
         tasks = (*(task for task in before.tasks if task.thread not in tids), *tasks)
         problems = tuple(dict.fromkeys((*before.problems, *problems)))
-    return dataclasses.replace(found, threads=threads, problems=problems, tasks=tasks)
+    return replace(found, threads=threads, problems=problems, tasks=tasks)
 
 
 def summary(copy: ProcessCopy) -> str:
@@ -55,13 +70,13 @@ def summary(copy: ProcessCopy) -> str:
 def complete(rank: LiveRank) -> None:
     """Say of each thread of a rank what could not be read of it, and why."""
     assert rank.copy is not None
-    stacks = [_without_unknown_registers(stack) for stack in rank.stacks]
+    stacks = [without_unknown_registers(stack) for stack in rank.stacks]
     unread = [thread for thread in rank.copy.threads if not thread.registers]
     stacks += [unread_stack(one) for one in unread]
     rank.stacks = tuple(stacks)
     rank.times = {
         # Seen running before it was read: it slept then.
-        tid: dataclasses.replace(one, state="S") if one.state == "R" and tid in _read(rank.copy) else one
+        tid: replace(one, state="S") if one.state == "R" and tid in _read(rank.copy) else one
         for tid, one in rank.times.items()
     }
     ran = sum(one.ran for one in unread)
@@ -78,19 +93,19 @@ def _read(copy: ProcessCopy) -> Mapping[int, Tuple[int, ...]]:
     return {thread.tid: thread.registers for thread in copy.threads if thread.registers}
 
 
-def _without_unknown_registers(stack: ThreadStack) -> ThreadStack:
+def without_unknown_registers(stack: ThreadStack) -> ThreadStack:
     """Without values out of registers that nobody knows, and with the reason where gdb ran into one."""
     frames = tuple(_without_unknown(frame) for frame in stack.frames)
     if stack.end is StackEnd.MEMORY:  # where gdb comes when it follows UNKNOWN
-        return dataclasses.replace(stack, frames=frames, truncated=CUT, end=StackEnd.REGISTERS)
-    return dataclasses.replace(stack, frames=frames)
+        return replace(stack, frames=frames, truncated=CUT, end=StackEnd.REGISTERS)
+    return replace(stack, frames=frames)
 
 
 def _without_unknown(frame: Frame) -> Frame:
     if not any(map(_is_unknown, frame.captures.values())):
         return frame
     known = {name: _IN_REGISTER if _is_unknown(value) else value for name, value in frame.captures.items()}
-    return dataclasses.replace(frame, captures=known)
+    return replace(frame, captures=known)
 
 
 def _is_unknown(value: Captured) -> bool:

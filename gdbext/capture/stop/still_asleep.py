@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, ProcessMemory, merge
@@ -34,16 +34,35 @@ class Asleep:
 
     copy: ProcessCopy
     marks: Mapping[int, Mark]
+    unstopped: FrozenSet[int] = frozenset()  # threads that were copied without a stop and that no copy stops
 
 
-def copy_asleep(times: Mapping[int, Mapping[int, ThreadTimes]], budget: Optional[Budget] = None) -> Dict[int, Asleep]:
+def copy_asleep(
+    times: Mapping[int, Mapping[int, ThreadTimes]],
+    budget: Optional[Budget] = None,
+    unstopped: Optional[Mapping[int, ProcessCopy]] = None,
+) -> Dict[int, Asleep]:
     """By pid, copies of the threads that sleep, each stopped with a few others only. Those that did not stop are not in
-    them: they get a second chance."""
-    sleeping = {pid: [tid for tid, one in seen.items() if one.state == "S"] for pid, seen in times.items()}
-    copies = copy_in_turns(sleeping, budget)
-    return sleeping_threads(
-        [replace(one, threads=tuple(t for t in one.threads if t.problem is None)) for one in copies]
-    )
+    them: they get a second chance. `unstopped`: threads that were copied already and must not be stopped."""
+    unstopped = unstopped or {}
+    alone = {pid: frozenset(thread.tid for thread in copy.threads) for pid, copy in unstopped.items()}
+    sleeping = {
+        pid: [tid for tid, one in seen.items() if one.state == "S" and tid not in alone.get(pid, ())]
+        for pid, seen in times.items()
+    }
+    copies = [
+        replace(one, threads=tuple(thread for thread in one.threads if thread.problem is None))
+        for one in copy_in_turns(sleeping, budget)
+    ]
+    copies = [_with_unstopped(one, unstopped[one.pid]) if one.pid in unstopped else one for one in copies]
+    return {pid: replace(one, unstopped=alone.get(pid, frozenset())) for pid, one in sleeping_threads(copies).items()}
+
+
+def _with_unstopped(copy: ProcessCopy, unstopped: ProcessCopy) -> ProcessCopy:
+    if not copy.threads:
+        return unstopped  # nobody else sleeps
+    threads, blocks = (*copy.threads, *unstopped.threads), merge([*copy.blocks, *unstopped.blocks])
+    return replace(copy, threads=tuple(threads), blocks=tuple(blocks))
 
 
 def sleeping_threads(copies: Sequence[ProcessCopy], known: Optional[Mapping[int, Asleep]] = None) -> Dict[int, Asleep]:
@@ -73,7 +92,8 @@ def sleeping_threads(copies: Sequence[ProcessCopy], known: Optional[Mapping[int,
     marks = {copy.pid: _as_copied(copy, found[copy.pid]) for copy in copies}
     for copy in copies:
         marks[copy.pid].update((tid, known[copy.pid].marks[tid]) for tid in copy.asleep if known)
-    return {copy.pid: Asleep(copy, marks[copy.pid]) for copy in copies}
+    alone = {copy.pid: known[copy.pid].unstopped if known and copy.pid in known else frozenset() for copy in copies}
+    return {copy.pid: Asleep(copy, marks[copy.pid], alone[copy.pid]) for copy in copies}
 
 
 def copy_awake(
@@ -86,7 +106,11 @@ def copy_awake(
     known_copies = {pid: one.copy for pid, one in known.items()}
     left: Sequence[int] = pids
     for number in range(_ROUNDS + 1):
-        for copy in copier(left, marks if number < _ROUNDS else {}):
+        if number == _ROUNDS:
+            marks = {
+                pid: {tid: seen for tid, seen in marks[pid].items() if tid in known[pid].unstopped} for pid in marks
+            }
+        for copy in copier(left, marks):
             known_copies[copy.pid] = copies[copy.pid] = _longest(copy, known_copies.get(copy.pid, copy))
         woke = [pid for pid in left if copies[pid].woke]
         if not woke:

@@ -11,7 +11,7 @@ import itertools
 import os
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
@@ -57,13 +57,18 @@ class OutsideCopy:
     moments: Tuple[Moment, ...] = ()
 
 
-def copy_outside(pid: int, budget: Optional[Budget] = None, during: Optional[Hook] = None) -> OutsideCopy:
-    """Copy the blocked threads of a process while it runs on.
+def copy_outside(
+    pid: int,
+    budget: Optional[Budget] = None,
+    during: Optional[Hook] = None,
+    tids: Optional[Collection[int]] = None,
+) -> OutsideCopy:
+    """Copy the blocked threads of a process, or those of `tids`, while it runs on.
 
     `during(pid)` reads what belongs to the same moment. Never raises because of the target: one that is gone or not
     ours gives a copy whose state is "lost" and whose problems say why. Raises `GdbextError` on an unknown machine.
     """
-    return _Look(pid, known_machine(), budget or Budget(), during).take()
+    return _Look(pid, known_machine(), budget or Budget(), during, tids).take()
 
 
 class _Reading(NamedTuple):
@@ -78,8 +83,10 @@ class _Reading(NamedTuple):
 class _Look:
     """One look at one process."""
 
-    def __init__(self, pid: int, row: Architecture, budget: Budget, during: Optional[Hook]) -> None:
-        self._pid, self._row, self._budget, self._during = pid, row, budget, during
+    def __init__(
+        self, pid: int, row: Architecture, budget: Budget, during: Optional[Hook], tids: Optional[Collection[int]]
+    ) -> None:
+        self._pid, self._row, self._budget, self._during, self._wanted = pid, row, budget, during, tids
         self._memory = ProcessMemory(pid)
         self._maps = MemoryMap(())
         self._main_top = 0
@@ -168,7 +175,7 @@ class _Look:
 
     def _tids(self) -> List[int]:
         """The threads that there are now, at most as many as the budget allows."""
-        found = threads_of(self._pid)
+        found = [tid for tid in threads_of(self._pid) if self._wanted is None or tid in self._wanted]
         left_out = len(found) - self._budget.threads
         note = f"threads beyond the limit of {self._budget.threads} were not read"
         if left_out > 0 and note not in self._problems:
@@ -251,6 +258,7 @@ class _Look:
                     signal=0,
                     truncated=one.truncated,
                     problem=one.problem,
+                    stacks=tuple((block.address, len(block.data)) for block in one.blocks),
                 )
             )
         copies += [

@@ -13,6 +13,8 @@ from gdbext.model.missing import Missing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 20_000  # threads
+_PIPE_WRITE = "pipe_write"
+"""How `wchan` ends in a write() to a full pipe: pipe_write, anon_pipe_write, fifo_pipe_write (Linux, fs/pipe.c)."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ def look(pid: int, proc: str = "/proc", glance: bool = False) -> Dict[int, Threa
     """
     looks = (_look_at(f"{proc}/{pid}/task/{tid}", tid, glance) for tid in threads_of(pid, proc)[:_MOST])
     return {found.tid: found for found in looks if found}
+
+
+def is_in_pipe_write(one: ThreadTimes) -> bool:
+    """Whether a thread is blocked in a write() to a full pipe. A stop makes the call return with the part that is
+    written, and nothing restarts it (signal(7), pipe(7))."""
+    return one.syscall is not None and (one.wchan or "").endswith(_PIPE_WRITE)
 
 
 def processor_use_between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, float]:

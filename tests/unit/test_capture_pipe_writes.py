@@ -1,0 +1,81 @@
+"""A thread in a write() to a full pipe is read without a stop: a stop would make the call return before its time."""
+
+import subprocess
+import sys
+
+import pytest
+
+from gdbext.capture.stop.copy_of_process import copy_in_turns, copy_processes
+from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake, sleeping_threads
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write, look
+from gdbext.collect.unstopped_ranks import copies_of_writers
+from tests.polling import wait_until
+
+pytestmark = pytest.mark.process
+
+WRITES = "os.write(os.pipe()[1], bytes(1 << 20)); os.read(0, 1)"
+PROGRAMS = {
+    "alone": f"import os; {WRITES}",
+    "beside one that sleeps": f"import os, threading\ndef write(): {WRITES}\nthreading.Thread(target=write).start()",
+}
+
+
+@pytest.fixture(params=PROGRAMS)
+def writer(request):
+    """The pid of a Python process, one of whose threads is in a write that it does not repeat, and that thread."""
+    with subprocess.Popen([sys.executable, "-c", PROGRAMS[request.param]], stdin=subprocess.PIPE) as process:
+        yield process.pid, wait_until(lambda: next(iter(writing(process.pid)), None), "it writes")
+        process.kill()
+
+
+def writing(pid):
+    return [tid for tid, one in look(pid).items() if is_in_pipe_write(one)]
+
+
+def times_slept(pid, tid):
+    return look(pid)[tid].waited
+
+
+def test_a_stop_ends_the_write(writer):
+    pid, tid = writer
+    copy_in_turns({pid: [tid]})
+    wait_until(lambda: writing(pid) == [], "the write has returned")
+
+
+def test_it_is_read_and_goes_on_writing(writer):
+    pid, tid = writer
+    times = {pid: look(pid)}
+    before = times_slept(pid, tid)
+    known = copy_asleep(times, unstopped=copies_of_writers(times))
+    (first,) = copy_awake([pid], known, lambda pids, marks: copy_processes(pids, marks=marks))
+    again = sleeping_threads([first], known)
+    (second,) = copy_awake([pid], again, lambda pids, marks: copy_processes(pids, marks=marks))
+    for copy in (first, second):
+        assert {one.tid for one in copy.threads} == set(times[pid]) and copy.state == "ok"
+        assert tid in copy.asleep and all(one.registers and one.stacks for one in copy.threads)
+    assert writing(pid) == [tid] and times_slept(pid, tid) == before
+
+
+def test_it_is_not_stopped_either_where_others_keep_waking_up(writer):
+    pid, tid = writer
+    times = {pid: look(pid)}
+    known = copy_asleep(times, unstopped=copies_of_writers(times))
+    asked = []
+
+    def somebody_woke(pids, marks):
+        asked.append(set(marks[pid]))
+        (copy,) = copy_processes(pids, marks=marks)
+        others = [other for other in marks[pid] if other != tid]
+        return [type(copy)(**{**vars(copy), "woke": frozenset(others[:1] or [0]) & set(marks[pid])})]
+
+    copy_awake([pid], known, somebody_woke)
+    assert all(tid in marks for marks in asked) and writing(pid) == [tid]
+
+
+@pytest.mark.parametrize(
+    ("wchan", "syscall", "true"),
+    [("pipe_write", (1, 4), True), ("fifo_pipe_write", (20, 4), True), ("anon_pipe_read", (0, 3), False),
+     ("pipe_write", None, False), (None, (1, 4), False)],
+)  # fmt: skip
+def test_what_such_a_write_is(wchan, syscall, true):
+    assert is_in_pipe_write(ThreadTimes(1, 0.0, "S", wchan=wchan, syscall=syscall)) is true
