@@ -9,7 +9,7 @@ from gdbext import __version__
 from gdbext.cli.installed import installed
 from gdbext.commands.all_commands import IN_SHELL
 from gdbext.commands.argument_parser import add_arguments, in_shell, usage_error
-from gdbext.commands.declaration import SHELL, Command
+from gdbext.commands.declaration import ALL_THE_REST, SHELL, Command
 
 SUMMARY = "Say which rank of a multi-GPU job hangs, why, and what to do. Start with: gdbext diagnose"
 
@@ -45,8 +45,12 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter if command.shell_examples else argparse.HelpFormatter,
         )
         add_arguments(one, in_shell(command), SHELL)
+        usage = one.format_usage().partition(": ")[2].strip()
+        rest = next((each.metavar for each in command.arguments if each.nargs == ALL_THE_REST), None)
         if command.program:
-            one.usage = f"{one.format_usage().partition(': ')[2].strip()} [-- PROGRAM ...]"
+            one.usage = f"{usage} [-- PROGRAM ...]"
+        elif rest:
+            one.usage = f"{usage[: -len(ALL_THE_REST)]}{rest} ..."
     return top
 
 

@@ -111,7 +111,8 @@ def without_stacks(view: JobView) -> str:
     others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
-    return f"{_log_of(telling)} reports: {telling.rule.means}{_excerpt(telling)}.{rest} The cause is unknown."
+    far = _how_far(view, telling.process) if len(view.snapshot.processes) == 1 else ""
+    return f"{_log_of(telling)} reports: {telling.rule.means}{_excerpt(telling)}.{rest}{far} The cause is unknown."
 
 
 def _helpers_alone(view: JobView) -> str:
@@ -210,10 +211,24 @@ def _excerpt(line: Line) -> str:
     if len(text) <= _SHORT_QUOTE:
         return f' ("{text}")'
     first = max(0, min(first, len(text) - _SHORT_QUOTE))
-    word = text.rfind(" ", 0, first) + 1
+    end, word = first + _SHORT_QUOTE, text.rfind(" ", 0, first) + 1
     first = word if first - word < _SHORT_QUOTE // 10 else first
-    piece = text[first : first + _SHORT_QUOTE].rstrip()
-    return f' ("{"…" if first else ""}{piece}{"…" if first + _SHORT_QUOTE < len(text) else ""}")'
+    cut = text.rfind(" ", end - _SHORT_QUOTE // 10, end + 1)
+    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip()
+    return f' ("{"…" if first else ""}{piece}{"…" if end < len(text) else ""}")'
+
+
+def _how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
+    """` It had completed work 715 ...`: what torch's counters say of the rank whose watchdog gave up."""
+    counted = (_PROGRESS.search(text) for one, text in all_lines(view) if one is process)
+    done, asked = next(((int(one["completed"]), int(one["enqueued"])) for one in counted if one), (0, 0))
+    if done >= asked:
+        return ""
+    reached = f"work {done}" if done >= 0 else "no work"
+    return (
+        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out, so look for a "
+        "rank that did not."
+    )
 
 
 def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:

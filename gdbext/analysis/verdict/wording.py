@@ -278,6 +278,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
             explanation = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            if given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1:
+                explanation = f"The text has only this frame of its stack. {explanation}"
             explanation = explanation if there is None else there.open
             explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
         else:
@@ -323,10 +325,11 @@ def _holder(party: Party) -> str:
 
 
 def _alone_name(party: Party) -> str:
-    """`Thread 12`, where the text has several threads of one process without a name."""
+    """`Thread 12`, where the text has several threads of one process without a name, or numbers its only one so."""
     process = party.process
     unnamed = process.label == ONLY or party.kind in _LOCKED
-    if process.given is Given.TEXT and party.id and unnamed and len(process.threads) > 1:
+    several = len(process.threads) > 1 or (process.source == "text:gdb" and party.id != "1")
+    if process.given is Given.TEXT and party.id and unnamed and several:
         return f"Thread {party.id}{_of(process.label)}"
     return start(who([party]))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, FOR_THE_GPU, RDMA_COMMANDS
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
@@ -106,6 +106,12 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         FOR_THE_GPU,
         "What the GPU's driver waits for {unread}; the kernel's log may name it.",
         module=KERNEL,
+    ),
+    OpenThere(
+        ("io",),
+        "Whether the driver is stuck or only slow {unread}.",
+        function=RDMA_COMMANDS,
+        does="waits in {where} for the kernel's RDMA driver",
     ),
     OpenThere(
         ("ipc-queue",),

@@ -238,6 +238,7 @@ ROWS: Tuple[Row, ...] = (
         r"Exception in thread (?P<name>\S.{0,63}?):$",
         lambda match: ThreadHead(name=match.group("name"), firm=False),
     ),
+    row("", "ignored in atexit", r"Exception ignored in atexit callback: ", lambda _: Chained()),
     row("", "bove exception", r"(?:During handling of|The above exception was)\b.*exception", lambda _: Chained()),
     row(
         "", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: FramesMissing(match.string.strip())

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, CORE_FILE, FOR_THE_GPU
+from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, CORE_FILE, FOR_THE_GPU, RDMA_COMMANDS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -12,6 +12,17 @@ _MAY_RUN = ("python-code", "native-compute", "unknown")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
+        "errors of the network card (mlx5, bnxt_re, irdma, ...)",
+        "the call is a command to the kernel's driver: no other thread of the process can end it, and unmapping much "
+        "memory takes a while",
+        "rdma-core libibverbs/cmd.c, cmd_mr.c; proc(5)",
+        kinds=("io",),
+        through=RDMA_COMMANDS,
+        given=("text", "core"),
+    ),
     RemedyRule(
         "unknown",
         "Read the kernel's log around the time of these stacks: dmesg -T",
@@ -109,6 +120,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("gil", "mutex", "condvar-idle", "io", "sigbus", "cuda-error-throw"),
         alone=True,
         whole=False,
+        not_through=RDMA_COMMANDS,
         given=("text",),
     ),
     RemedyRule(

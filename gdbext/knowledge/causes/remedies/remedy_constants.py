@@ -7,6 +7,8 @@ ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
 FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 APPLE = r"-\[|MTL|at::mps::"
 """Functions of Apple's GPU stack: one GPU, no NCCL."""
+RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$"
+"""Of libibverbs: a write() or an ioctl() to /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c)."""
 SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
 ABORTS_COMMUNICATOR = r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$"
 BUILDS_EXTENSION = r"(?:_jit_compile|load_inline|.*file_baton)"

@@ -22,6 +22,7 @@ C_LIBRARY_FUNCTIONS = (
     r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
     r"|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
     r"|std::__\w+::(__thread_proxy|__thread_execute|__invoke)\b|boost::detail::thread_data<|cnd_\w*wait$|mtx_\w*lock$|thrd_\w+$"
+    r"|CRYPTO_THREAD_(?:read|write)_lock$"
 )
 """Functions of the C library, of C++ and Rust threading and of what stands in for them, wherever they are linked in."""
 
