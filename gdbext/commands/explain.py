@@ -11,7 +11,13 @@ from gdbext.commands.session_port import Session
 from gdbext.knowledge.causes.end_states import END_STATES
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
-from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, APPLE, BUILDS_EXTENSION, SHUTS_DOWN
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    ABORTS_COMMUNICATOR,
+    APPLE,
+    BUILDS_EXTENSION,
+    RDMA_COMMANDS,
+    SHUTS_DOWN,
+)
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
@@ -81,6 +87,7 @@ _STACK_SHOWS = {
     APPLE: "the GPU is Apple's",
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
+    RDMA_COMMANDS: "the call is a command to the RDMA driver",
 }
 """What a function on the stack must be."""
 _STATEMENT_NAMES = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours

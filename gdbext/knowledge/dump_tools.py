@@ -42,7 +42,7 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
         r"-\[|MTL|at::mps::|__psynch_|__ulock_|mach_msg",
     ),
     DumpTool(
-        "cdb -p PID -c '~*k;qd'",
+        'cdb -pv -p PID -c "~*k;qd"',
         r"text:(?:windbg|visual-studio)",
         r"(?:ntdll!)?(?:Zw|Nt|Rtl)[A-Z]\w+|KERNELBASE|KernelBase",
     ),

@@ -58,8 +58,8 @@ LATE_SIGNATURES: Tuple[Signature, ...] = (
 REMEDY_BEFORE: Mapping[str, RemedyRule] = {
     "kernel": RemedyRule(
         "late-rank",
-        "Compare the late rank's GPU clocks, power and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE) and its "
-        "input shapes with those of the other ranks",
+        "Compare the late rank's GPU clocks, power and temperature (nvidia-smi -q -d "
+        "CLOCK,POWER,TEMPERATURE,PERFORMANCE) and its input shapes with those of the other ranks",
         "a kernel that takes longer on one rank runs on a slower GPU or has more work",
         "pytorch/pytorch#128292",
     ),
@@ -82,7 +82,8 @@ LATE_REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "rotating-late-rank",
-        "Pin each rank to its own CPU cores (numactl, taskset) and count its involuntary context switches",
+        "Pin each rank to its own CPU cores (numactl, taskset), and see whether it still loses them: grep "
+        "nonvoluntary /proc/PID/task/*/status, twice",
         "ranks that share CPU cores delay one another in turns",
         "torch performance tuning guide",
     ),

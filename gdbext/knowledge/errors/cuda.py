@@ -15,9 +15,13 @@ _OURS = "driver_types.h 13.5, which does not call it sticky: taken so, as the ha
 BLOCKING = "CUDA_LAUNCH_BLOCKING=1 makes the failing launch itself report it (not inside CUDA graphs)"
 SANITIZER = "compute-sanitizer --tool memcheck on a small case names the kernel, the thread and the address"
 CORE = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 writes a GPU core with the failing kernel and line; cuda-gdb opens it"
-XID = "dmesg | grep Xid: the kernel driver's line shows whether the program or the hardware failed"
+XID = "dmesg -T | grep Xid, on the host: the kernel driver's line shows whether the program or the hardware failed"
 _KERNEL_FAULT = (BLOCKING, SANITIZER, CORE)
-_HARDWARE = (XID, "nvidia-smi -q -d ECC,PAGE_RETIREMENT; take the GPU out of service if the error recurs")
+_HARDWARE = (
+    XID,
+    "nvidia-smi -q -d ECC,ROW_REMAPPER (before Ampere: PAGE_RETIREMENT); take the GPU out of service if the error "
+    "recurs",
+)
 
 _sticky = partial(_row, sticky=True)
 _kernel_fault = partial(_sticky, steps=_KERNEL_FAULT)
@@ -112,7 +116,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         201,
         "no context is current on this thread, or it was destroyed",
         causes=("a thread that never called cudaSetDevice", "a primary context that was reset"),
-        steps=("call cudaSetDevice at the start of each thread",),
+        steps=("call cudaSetDevice and (before CUDA 12) cudaFree(0) at the start of each thread",),
         prints="invalid device context",
     ),
     _row(
@@ -165,7 +169,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         304,
         "a call of the operating system failed inside the driver",
         causes=("memlock or file limits of the container", "missing rights for IPC between containers"),
-        steps=("check ulimit -l and -n of the rank; docker --ulimit memlock=-1 --ipc=host",),
+        steps=("check the limits of the rank: cat /proc/PID/limits; docker --ulimit memlock=-1 --ipc=host",),
         prints="OS call failed or operation not supported on this OS",
     ),
     _row(
@@ -269,7 +273,8 @@ CUDA: Tuple[ErrorRow, ...] = (
         "the system is not ready: no CUDA call works yet, usually because nvidia-fabricmanager does not run (NVSwitch)",
         causes=("nvidia-fabricmanager is stopped or of another release than the driver",),
         steps=(
-            "systemctl restart nvidia-fabricmanager, then restart the process",
+            "systemctl status nvidia-fabricmanager; if it does not run: systemctl start nvidia-fabricmanager, then "
+            "restart the process (to restart a running one may end other jobs on this host)",
             "compare the release of nvidia-fabricmanager with the driver's (nvidia-smi)",
         ),
         prints="system not yet initialized",
@@ -278,7 +283,7 @@ CUDA: Tuple[ErrorRow, ...] = (
         803,
         "the kernel driver and libcuda have mismatched releases",
         causes=("the driver was updated and the host not rebooted", "libcuda of the image shadows the host's"),
-        steps=("compare /proc/driver/nvidia/version with which libcuda.so.1 the rank has mapped",),
+        steps=("compare cat /proc/driver/nvidia/version with ldconfig -p | grep libcuda, in the container",),
         prints="system has unsupported display driver / cuda driver combination",
     ),
     _sticky(

@@ -8,7 +8,7 @@ from gdbext.knowledge.errors.error_row_kinds import ErrorRow
 
 _cublas = partial(ErrorRow, source="cublas_api.h 12.9")
 _nccl = partial(ErrorRow, source="nccl.h 2.32.3")
-_DEBUG = "NCCL_DEBUG=WARN prints the reason; ncclLastError in the process holds the last one"
+_DEBUG = "run again with NCCL_DEBUG=WARN, which prints the reason; torch prints the last one as `Last error:`"
 _HIDES = "it often hides an earlier CUDA error of the process: look for the first failed check"
 
 CUBLAS: Tuple[ErrorRow, ...] = (
@@ -81,7 +81,7 @@ NCCL: Tuple[ErrorRow, ...] = (
         causes=("the container's /dev/shm is full or too small", "a network interface that cannot be reached"),
         steps=(
             _DEBUG,
-            "df /dev/shm in the container (--shm-size, --ipc=host)",
+            "df -h /dev/shm in the container (--shm-size, --ipc=host)",
             "set NCCL_SOCKET_IFNAME to the interface that all hosts share",
         ),
         prints="unhandled system error",

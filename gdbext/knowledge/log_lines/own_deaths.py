@@ -99,13 +99,19 @@ RULES: Tuple[LogRule, ...] = (
         "torch/utils/data/dataloader.py",
     ),
     _row(
+        "port-in-use",
+        r"[Aa]ddress already in use",
+        "the port is in use: an earlier run or another program listens on it",
+        "bind(2), EADDRINUSE",
+    ),
+    _row(
         "programming-error",
         r"^(?:Value|Type|Key|Index|Attribute|Name|UnboundLocal|Import|ModuleNotFound|FileNotFound|Permission"
         r"|NotImplemented|ZeroDivision|Recursion|Overflow|Unicode\w{6}|Syntax|JSONDecode|Pickling)Error: "
         + _OF_PEERS
         + r""
         r"|RuntimeError: (?:The (?:expanded )?size of |mat1 and mat2 |Expected all tensors |Sizes of tensors "
-        r"|Error\(s\) in loading state_dict|[Ee]xpected scalar type )|[Aa]ddress already in use",
+        r"|Error\(s\) in loading state_dict|[Ee]xpected scalar type )",
         "the program raised an error of its own",
         "CPython exceptions",
     ),

@@ -31,7 +31,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Set CUDA_MODULE_LOADING=EAGER",
+        "Set CUDA_MODULE_LOADING=EAGER (costs start-up time and GPU memory)",
         "then kernels are loaded at start, not at their first call behind a collective",
         "CUDA programming guide, lazy loading",
         kinds=("cublas",),
@@ -56,7 +56,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lazy-module-load-vs-collective",
-        "Set CUDA_MODULE_LOADING=EAGER",
+        "Set CUDA_MODULE_LOADING=EAGER (costs start-up time and GPU memory)",
         "then all kernels are loaded at start; loading one later may wait for the device, which a collective keeps "
         "busy",
         "CUDA programming guide, lazy loading; torchcomms PR#2334",
@@ -86,7 +86,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Put a timeout on what the missing rank waits for, or let all ranks skip this collective",
+        "See in the missing rank's stack what it waits for, and give that wait a timeout; if the rank took another "
+        "branch of the code, let all ranks take the same one",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(
@@ -97,9 +98,10 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Check that all ranks run the same number of steps and read data of the same length",
+        "Check that all ranks run the same number of steps and read data of the same length (torch: drop_last=True, or "
+        "the Join context manager)",
         "a rank that leaves the loop early never reaches the next collective",
-        "mlcommons/storage#172",
+        "mlcommons/storage#172; torch.distributed.algorithms.join",
         kinds=("io", "ipc-queue", "condvar-idle", "python-code", "exited-or-crashed"),
         python=True,
     ),
@@ -146,9 +148,10 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Run once with TORCH_DISTRIBUTED_DEBUG=DETAIL",
-        "torch then checks name and shape of every collective, and names the rank that differs",
-        "torch.distributed documentation",
+        "Run once with TORCH_DISTRIBUTED_DEBUG=DETAIL (slow; it covers torch.distributed, not an engine's own calls of "
+        "NCCL)",
+        "torch then compares operation and shapes before every collective, and prints the ranks that differ",
+        "torch ProcessGroupWrapper.cpp",
         python=True,
         unset_in="TORCH_DISTRIBUTED_DEBUG=DETAIL",
     ),
@@ -161,8 +164,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "multi-comm-ordering",
-        "Set NCCL_LAUNCH_ORDER_IMPLICIT=1",
-        "NCCL then keeps the launch order within a process",
+        "Set NCCL_LAUNCH_ORDER_IMPLICIT=1, and launch in the same order on every rank, from one thread per GPU",
+        "NCCL then runs the collectives of all communicators in the order in which the host launched them",
         "NCCL 2.26 release notes",
         nccl=("2.26.0", ""),
         unset_in="NCCL_LAUNCH_ORDER_IMPLICIT=1",
@@ -185,8 +188,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that all ranks were started with the same world size; restart them together on another MASTER_PORT, so "
-        "that no earlier run's store is reused",
+        "Check that all ranks were started with the same world size; end what is left of earlier runs, and restart all "
+        "ranks together, on another MASTER_PORT",
         "the store counts who has joined, also members of an earlier run that used the same port",
         "torch distributed_c10d.py, _store_based_barrier",
         rules=("store-barrier",),

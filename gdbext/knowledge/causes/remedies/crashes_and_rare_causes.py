@@ -29,7 +29,8 @@ _OF_LOG_LINES = (
     ),
     RemedyRule(
         "other",
-        "Run it under AddressSanitizer or valgrind: the first invalid access that it reports is the fault",
+        "Run it under valgrind, or build it with -fsanitize=address (with CUDA: ASAN_OPTIONS=protect_shadow_gap=0): "
+        "the first invalid access that it reports is the fault",
         "the heap was damaged before the call that noticed it",
         "valgrind manual; AddressSanitizer",
         rules=("heap-broken",),
@@ -38,21 +39,23 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "ended-by-its-runtime",
-        "Read the exception's text, the what() of the next log line; in gdb `catch throw` stops where it is thrown",
+        "Read the message in that line or the next (what(), the panic's text); to see where it is thrown: C++ `catch "
+        "throw` in gdb, Rust RUST_BACKTRACE=1",
         "the stack of abort() begins behind the throw",
-        "std::terminate; gdb manual, catchpoints",
+        "std::terminate; gdb manual, catchpoints; Rust std::backtrace",
     ),
     _of_line(
         "failed-assertion",
-        f"Read the condition in that line; for the values open {CORE_FILE}",
+        f"Read the condition in that line; of a C or C++ program {CORE_FILE} has the values",
         "the condition names what the program did not expect",
         "assert(3)",
     ),
     _of_line(
         "no-device-context",
-        "Call cudaSetDevice in that thread before it uses the GPU (or cuCtxSetCurrent)",
+        "In that thread call cudaSetDevice and (before CUDA 12) cudaFree(0), or cuCtxSetCurrent, before it uses the "
+        "GPU",
         "a new thread has no current context until a call of the runtime sets one",
-        "CUDA driver API, context management",
+        "CUDA driver API, context management; CUDA programming guide, initialization",
     ),
     _of_line(
         "programming-error",
@@ -63,7 +66,8 @@ _OF_LOG_LINES = (
     *(
         _of_line(
             rule,
-            "Run once with num_workers=0: the error then comes in the main process, with its own traceback",
+            "Run once with num_workers=0 and python -X faulthandler: the error then comes in the main process, with "
+            "its own traceback",
             "the loader only reports that its worker ended",
             "torch.utils.data documentation",
         )
@@ -77,9 +81,17 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "not-made-for-this-host",
-        "Compare nvidia-smi (driver, GPU) with the build: python -m torch.utils.collect_env",
+        "If the line names CUDA or a GPU: compare nvidia-smi (driver, GPU) with the build (python -m "
+        "torch.utils.collect_env); if it names a library or a symbol: `ldd FILE.so` lists what is missing",
         "the driver must be as new as the CUDA of the build, and the build must have code for this GPU",
-        "CUDA compatibility guide",
+        "CUDA compatibility guide; ldd(1)",
+    ),
+    _of_line(
+        "port-in-use",
+        "See who has the port: ss -ltnp 'sport = :PORT' as root; end it if it is left of an earlier run, else take "
+        "another port (MASTER_PORT, --port)",
+        "only one process of a host can listen on a port",
+        "bind(2), EADDRINUSE; ss(8)",
     ),
     _of_line(
         "duplicate-gpu",
@@ -138,7 +150,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "other",
         "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: "
-        "kubectl describe pod; Slurm: sacct -o MaxRSS); then raise the memory limit or use less",
+        "kubectl describe pod POD; Slurm: sacct -j JOB -o JobID,State,MaxRSS); then raise the memory limit or use less",
         "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
         "Linux oom killer; Kubernetes and Slurm documentation",
         rules=("killed",),
@@ -153,16 +165,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Put the folder of the lock file (a cache, a dataset) on a local disk, or mount the network file system with "
-        "working locks (NFS: rpc.lockd, or the option local_lock=all)",
+        "Put the folder of the lock file (a cache, a dataset) on a local disk, or let the NFS server lock (rpc.statd, "
+        "lockd); the mount option local_lock=all is enough only if a single host uses the folder",
         "the file system refused the lock: no other process needs to hold it",
         "fcntl(2), ENOLCK; nfs(5), local_lock",
         rules=("no-locks-there",),
     ),
     RemedyRule(
         "other",
-        "Look for a lock file that no process has open, and remove it: find ~/.cache/torch_extensions -name lock -exec "
-        "fuser -v {} +",
+        "Look for a lock file that no process has open, and remove it: find ~/.cache/torch_extensions -name lock "
+        "-print -exec fuser -v {} \\;",
         "torch's lock while it builds an extension outlives a process that was killed",
         "torch/utils/file_baton.py, cpp_extension.py",
         through=BUILDS_EXTENSION,

@@ -18,7 +18,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Run it under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- COMMAND",
+        "Run a small case under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- "
+        "COMMAND",
         "the call that reports an illegal access is usually not the one that made it",
         SANITIZER,
         rules=("illegal-access",),
@@ -26,7 +27,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the first GPU error before that line: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
+        "Read the first GPU error before that line, on the host: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
         "the first error names what failed; a reset is its effect",
         "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
         rules=(
@@ -43,8 +44,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the driver's error (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an NVIDIA GPU run "
-        "gdbext run --sanitizer -- COMMAND",
+        "Read the driver's error on the host (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an "
+        "NVIDIA GPU run a small case: gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         not_rules=("kernel-assert", "illegal-access"),
@@ -52,7 +53,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the driver's error: dmesg -T | grep -iE 'xid|nvrm|amdgpu'",
+        "Read the driver's error on the host: dmesg -T | grep -iE 'xid|nvrm|amdgpu'",
         "it tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         rules=("illegal-access",),
@@ -69,13 +70,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "driver-bug",
         "Read the kernel's log (dmesg) from before this stack: the first line of the GPU's driver (an Xid, a ring "
         "timeout, a reset) names what failed",
-        "a thread that sleeps inside the driver cannot be ended by a signal; a reset of the GPU or a reboot ends it",
-        "Linux kernel/hung_task.c; NVIDIA Xid catalogue",
+        "no signal ends a thread that sleeps inside the driver, and nvidia-smi --gpu-reset refuses while a process "
+        "uses the GPU: usually only a reboot helps",
+        "Linux kernel/hung_task.c; NVIDIA GPU memory error management, recovery actions",
         module=KERNEL,
     ),
     RemedyRule(
         "driver-bug",
-        "Update the driver, or run without the profiler",
+        "Run without profilers and metrics that use CUPTI (nsys, torch.profiler, DCGM profiling), or update the driver",
         "the locks belong to the driver and to CUPTI",
         "pytorch/pytorch#60158",
         kinds=("mutex",),
@@ -98,8 +100,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "network-transport",
         "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
         "and read the peer's log; then restart the job",
-        "NCCL does not repeat a failed transfer: every member of the communicator stays blocked",
-        "NCCL user guide, troubleshooting",
+        "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
+        "stays blocked",
+        "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
+    ),
+    RemedyRule(
+        "network-transport",
+        "On RoCE compare the GIDs of both ends (ibv_devinfo -v; UCX_IB_GID_INDEX, NCCL_IB_GID_INDEX), then test the "
+        "path: ib_write_bw -d DEVICE -x GID_INDEX on one end, the same with its address on the other",
+        "a wrong GID index connects, but no packet arrives",
+        "NCCL user guide, NCCL_IB_GID_INDEX; linux-rdma/perftest",
+        rules=("no-acknowledgement", "infiniband"),
     ),
     RemedyRule(
         "network-transport",
@@ -107,11 +118,12 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NCCL_SOCKET_IFNAME and NCCL_IB_HCA",
         "NCCL then logs the interface and the network card of each rank",
         "NCCL user guide, environment variables",
+        not_rules=("no-acknowledgement", "mpi-peer"),
     ),
     RemedyRule(
         "p2p-or-topology",
-        "Run once with NCCL_P2P_DISABLE=1: if the job then works, disable the IOMMU and ACS on the PCIe bridges, or "
-        "give the container all GPUs of the job",
+        "Run once with NCCL_P2P_DISABLE=1. If the job then works: on bare metal switch off the IOMMU and ACS of the "
+        "PCIe bridges; in a container give it all GPUs of the job",
         "data then goes through host memory, so the run shows whether the direct path is the problem",
         "NCCL user guide, troubleshooting",
         unset_in="NCCL_P2P_DISABLE=1",

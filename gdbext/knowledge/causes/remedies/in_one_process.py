@@ -167,8 +167,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "Give the container more shared memory (df /dev/shm shows its size): docker run --shm-size=1g (in Kubernetes: "
-        "an emptyDir of medium Memory at /dev/shm)",
+        "Give the container more shared memory (df -h /dev/shm shows its size): docker run --shm-size=1g (in "
+        "Kubernetes: an emptyDir of medium Memory at /dev/shm)",
         "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",
@@ -176,7 +176,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "shm-too-small",
         "Check whether the rank's cgroup reached its limit (memory.events, memory.max), and whether a mapped file "
-        "was truncated or removed: ls -lL /proc/PID/map_files",
+        "was truncated or removed: grep deleted /proc/PID/maps; ls -lL /proc/PID/map_files as root",
         "the page may be missing because the container reached its memory limit, or because the mapped file ends "
         "before the page",
         "mmap(2), SIGBUS; kernel documentation, cgroup-v2 memory.max",
@@ -184,7 +184,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "Check the RAM of the host: dmesg | grep -i 'memory failure'",
+        "Check the RAM of the host, there: dmesg -T | grep -i 'memory failure'",
         "the kernel also sends SIGBUS for access to a page that the hardware reported as broken",
         "sigaction(2), BUS_MCEERR_AR",
         said="shm-room",

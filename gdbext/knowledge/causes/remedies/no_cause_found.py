@@ -9,6 +9,11 @@ from gdbext.knowledge.row_kinds import RemedyRule
 
 _OF_PEERS = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
 _MAY_RUN = ("python-code", "native-compute", "unknown")
+_RECORDER = (
+    "Look for dumps of torch's flight recorder (~/.cache/torch/comm_lib_trace_rank_*, older torch "
+    "/tmp/nccl_trace_rank_*); where there are none, set TORCH_FR_BUFFER_SIZE=2000 (older: "
+    "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run"
+)
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -25,7 +30,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the kernel's log around the time of these stacks: dmesg -T",
+        "Read the kernel's log around the time of these stacks, on the host: dmesg -T",
         "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
         "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
         module=KERNEL,
@@ -63,7 +68,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
-        kinds=("exited-or-crashed",),
+        kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
         given=("text", "core"),
     ),
     RemedyRule(
@@ -117,7 +122,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Dump all threads of the process: {dump} > dump.txt; then gdbext diagnose dump.txt",
         "another thread may hold what this one waits for",
         "NVIDIA/nccl#719",
-        kinds=("gil", "mutex", "condvar-idle", "io", "sigbus", "cuda-error-throw"),
+        kinds=("gil", "mutex", "condvar-idle", "io"),
         alone=True,
         whole=False,
         not_through=RDMA_COMMANDS,
@@ -125,8 +130,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Ask gdb who holds the lock: select the waiting thread and the frame of pthread_mutex_lock, then `p *mutex`",
-        "__data.__owner of a pthread mutex is the thread id (LWP) of its holder",
+        "Ask gdb who holds the lock: select the waiting thread and the frame of pthread_mutex_lock, then `p *mutex` "
+        "(x86-64 without glibc's debug information: `x/4dw $rdi` in frame 0)",
+        "__data.__owner of a pthread mutex, its third word, is the thread id (LWP) of its holder",
         "glibc nptl, pthread_mutex_t",
         kinds=("mutex",),
         alone=True,
@@ -205,23 +211,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Run `ncclras` (NCCL 2.24 and newer), or set TORCH_FR_BUFFER_SIZE=2000 (older torch: "
-        "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run",
-        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
-        "flight recorder do",
-        "NCCL RAS documentation; torch flight recorder",
+        "Ask NCCL 2.24 or newer which ranks are behind: ncclras -v (without that program: echo verbose status | nc "
+        "localhost 28028)",
+        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters do",
+        "NCCL user guide, RAS",
         kinds=FOR_THE_GPU,
         given=("live",),
     ),
     RemedyRule(
         "unknown",
-        "For the next run set TORCH_FR_BUFFER_SIZE=2000 (older torch: TORCH_NCCL_TRACE_BUFFER_SIZE) and "
-        "TORCH_NCCL_DUMP_ON_TIMEOUT=1, and keep the dump files",
-        "the stack of a thread that waits for the GPU does not show the collective; NCCL's counters and torch's "
-        "flight recorder do",
-        "torch flight recorder",
+        _RECORDER,
+        "the stack of a thread that waits for the GPU does not show the collective; torch's flight recorder does",
+        "torch FlightRecorder.hpp, FlightRecorder.cpp, ProcessGroupNCCL.cpp",
         kinds=FOR_THE_GPU,
         not_through=APPLE,
-        given=("text", "core"),
+        given=("live", "text", "core"),
     ),
 )
