@@ -15,6 +15,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     ABORTS_COMMUNICATOR,
     APPLE,
     BUILDS_EXTENSION,
+    CHILD_WAITS,
     RDMA_COMMANDS,
     SHUTS_DOWN,
 )
@@ -87,6 +88,7 @@ _STACK_SHOWS = {
     APPLE: "the GPU is Apple's",
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
+    CHILD_WAITS: "the call waits for a child process",
     RDMA_COMMANDS: "the call is a command to the RDMA driver",
 }
 """What a function on the stack must be."""

@@ -38,7 +38,7 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     ),
     DumpTool(
         "lldb -p PID --batch -o 'thread backtrace all'",
-        r"text:(?:macos|sample|spindump)",
+        r"text:(?:lldb|macos|sample|spindump)",
         r"-\[|MTL|at::mps::|__psynch_|__ulock_|mach_msg",
     ),
     DumpTool(

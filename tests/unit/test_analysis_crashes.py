@@ -170,7 +170,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "Read the first GPU error",
         ),
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
-        ("batch-9/ompi1156-gdb", "has not reached it", "Put a timeout on what the missing rank waits for"),
+        ("batch-9/ompi1156-gdb", "has not reached it", "See in the missing rank's stack what it waits for"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
         (
             "batch-4/profam286-watchdog-c10-frames",
@@ -182,6 +182,26 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-1/megatron878-dataloader-bus-error", "(worker pid 56811)", "Give the container"),
         ("batch-11/tf13716-gdb", "One look cannot show", "one that did not is stuck or waits for work"),
         ("batch-15/ompi6258-lldb", "thread 2 is in MPI_Send", "again 30 s later"),
+        ("batch-10/clmvsnet14-watchdog", "completed work 715 and enqueued work up to 747", "for the first error"),
+        ("batch-19/openssl19066-rand-gdb", "Thread 279 waits for a lock in ossl_rand_drbg_new", "all threads"),
+        ("batch-21/ucx1502-imb-gdb", "for the kernel's RDMA driver", "/proc/PID/task/*/stack"),
+        ("batch-21/fairseq708-ctrlc", "waits for a child process to end", "pgrep -P PID"),
+        ("batch-17/moreexec176-pybt", "waits for another thread to end", "all threads"),
+        ("batch-17/modh2234-pstack", "sleeps for a fixed time in apr_sleep", "all threads"),
+        ("batch-17/manticore436-gdb", "Thread 5 waits for I/O", "all threads"),  # no pid 436 by the file's name
+        ("batch-21/img2dataset402-ctrlc", "waits for a lock in __enter__", "again 30 s later"),
+        ("batch-20/nccl1410-init-log", "returned its error to the program: ncclUnhandledCudaError", "the first `->`"),
+        ("batch-19/horovod100-stall-log", "the others have not", "not in the list of ready ranks"),
+        ("batch-19/wanwrapper388-tokenizers-log", "tokenizers had started its threads", "TOKENIZERS_PARALLELISM"),
+        ("batch-20/legion1688-hip-lldb", "only this frame of its stack", "lldb -p PID"),
+        ("batch-22/nccl636-sharp-ucx", "That call only reports the crash", "the log just before"),
+        ("batch-20/xla16430-mpi-abort", 'BadStatusOrAccess: "Bad StatusOr access', "catch throw"),
+        (
+            "batch-22/easyconfigs15344-put-ucx",
+            "invalid permissions for mapped object at address",
+            "the log just before",
+        ),
+        ("batch-21/pytorch52142-parallel-kernel", "the IOMMU refused accesses", "lspci -s"),
     ],
 )
 def test_what_is_said_fits_what_to_do(name, says, advice):

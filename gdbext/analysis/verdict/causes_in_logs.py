@@ -11,6 +11,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
 from gdbext.analysis.verdict.wording import label_list, start, where, who
+from gdbext.knowledge.errors import LIBRARIES
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -24,6 +25,7 @@ from gdbext.model.verdict import Evidence, ThreadJudgement
 
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
+_NCCL_ERRORS = next(library.names for library in LIBRARIES if library.type == "ncclResult_t")
 _NUMBER = regex(r"\d{1,6}")
 _COUNTED, _WHAT, _XID = map(regex, (JOINED, WHAT, r"\bXid:? (\d{1,3})\b"))
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
@@ -112,7 +114,8 @@ def without_stacks(view: JobView) -> str:
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
     far = _how_far(view, telling.process) if len(view.snapshot.processes) == 1 else ""
-    return f"{_log_of(telling)} reports: {telling.rule.means}{_excerpt(telling)}.{rest}{far} The cause is unknown."
+    means = f"{telling.rule.means}{_number_in(telling)}"
+    return f"{_log_of(telling)} reports: {means}{_excerpt(telling)}.{rest}{far} The cause is unknown."
 
 
 def _helpers_alone(view: JobView) -> str:
@@ -174,19 +177,22 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
     beside = "" if rule.past else _stacks_beside(view)
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
-    summary = f"{_log_of(telling)} reports: {meaning}{_excerpt(telling)}.{_thrown(view, telling)} {because}".rstrip()
+    said = _thrown(view, telling) or _excerpt(telling)
+    summary = f"{_log_of(telling)} reports: {meaning}{said}. {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
 
 def _thrown(view: JobView, line: Line) -> str:
-    """` Its text: ...`, where the line tells of an exception of C++ and the next one of what() it says."""
+    """` (std::runtime_error: "...")`, where the line tells of an exception of C++ and the next one of its what()."""
     texts = [text for process, text in all_lines(view) if process is line.process]
     following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
     found = _WHAT.match(following[0].strip()) if following else None
     if found is None:
         return ""
     said = " ".join(found["text"].split())
-    return f' Its text: "{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}".'
+    type_name = re.search(r"instance of '([^']{1,200})'", line.text)
+    shown = f'"{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}"'
+    return f" ({type_name[1]}: {shown})" if type_name else f" ({shown})"
 
 
 def _stacks_beside(view: JobView) -> str:
@@ -259,6 +265,8 @@ def _number_in(line: Line) -> str:
     if groups.get("xid"):
         row = XIDS.get(int(groups["xid"]))
         return f" on GPU {groups['bus']}: {groups['xid']}{f', {row.meaning}' if row else ''}"
+    if groups.get("nccl"):
+        return f": {_NCCL_ERRORS[int(groups['nccl'])][0]}"
     named = _XID.search(line.text)
     if named and int(named[1]) in XIDS:
         return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"

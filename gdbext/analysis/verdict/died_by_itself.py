@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.verdict.wording import closed, place, start, verb, where, who
+from gdbext.analysis.verdict.wording import ONLY_REPORTS, closed, place, start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,
@@ -29,7 +29,7 @@ _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, 
 _OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
 _DUMPED = regex(DUMPED)
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
-_ONLY_REPORTS = "That call only reports the crash; the call that failed is not on this stack."
+_ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ([^()]{1,120})\)")
 _UNCAUGHT, _THROWS = map(regex, (UNCAUGHT, THROWS))
 
 
@@ -82,8 +82,8 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}."
-        + (f" {_ONLY_REPORTS}" if all(map(reports_failure, calls_of(dead[0]))) else ""),
+        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}{_address(dead[0])}."
+        + (f" {ONLY_REPORTS}" if all(map(reports_failure, calls_of(dead[0]))) else ""),
         culprits=tuple(dead),
         evidence=evidence_of(dead, ()),
     )
@@ -106,6 +106,12 @@ def _signal(one: Party) -> str:
     """` of SIGSEGV`, where a line names the signal."""
     found = next(filter(None, map(_SIGNAL.search, _lines(one))), None)
     return f" of {found[1] or 'SIGSEGV'}" if found else ""
+
+
+def _address(one: Party) -> str:
+    """`: address not mapped to object at address 0x8`, where UCX says so."""
+    found = next(filter(None, map(_ADDRESS.search, _lines(one))), None)
+    return f": {found[1]}" if found else ""
 
 
 def _lines(one: Party) -> Tuple[str, ...]:

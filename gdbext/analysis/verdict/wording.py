@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gdbext.analysis.verdict.job_view import Party
 
 LONGEST_NAME = 80
+ONLY_REPORTS = "That call only reports the crash; the call that failed is not on this stack."
 _MOST_PLACES = 2
 _NAMES = FrameBook(rules=())
 _OF_A_LIBRARY = ("mutex", "condvar-idle")
@@ -294,7 +295,9 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
     reason = f"Its log says: {last_words}" if last_words else why
-    return f"{name} {state}. {reason}"
+    calls = party.thread.calls if party.thread is not None else ()
+    only = f" {ONLY_REPORTS}" if calls and all(reports_failure(frame.function) for frame in calls) else ""
+    return f"{name} {state}.{only} {reason}"
 
 
 def _special(party: Party) -> Optional[OpenThere]:

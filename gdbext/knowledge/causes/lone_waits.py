@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, FOR_THE_GPU, RDMA_COMMANDS
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    ALLOCATES,
+    APPLE,
+    CHILD_WAITS,
+    FOR_THE_GPU,
+    RDMA_COMMANDS,
+)
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
@@ -35,6 +41,7 @@ _OF_THE_GPU = (
     "What keeps the GPU busy {unread}; in a job with several ranks it is often a collective that waits for one of them."
 )
 _OF_THE_DRIVER = "Why it does not return {unread}: the GPU may be busy, or another thread may hold the driver's lock."
+_OF_CHILD = "What the child does {unread}."
 _OF_PEERS = "Which peer it waits for {unread}."
 
 OPEN: Mapping[str, str] = {
@@ -84,6 +91,36 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         module=CUDA_DRIVER_MODULES,
         does="waits for a lock inside the CUDA driver, in {where}",
         through=r"_*(?:GI_+)?_*(?:lll_lock_wait|lll_mutex_lock|pthread_(?:mutex_|rwlock_(?:rd|wr))lock)\w*$",
+    ),
+    OpenThere(
+        ("condvar-idle", "mutex"),
+        "Which thread it joins {unread}.",
+        function=r"(?:.*[.:])?_wait_for_tstate_lock$",
+        does="waits for another thread to end, in {where}",
+    ),
+    OpenThere(
+        ("condvar-idle", "mutex"),
+        "Which thread it joins {unread}.",
+        does="waits for another thread to end, in {where}",
+        through=r"_*(?:GI_+)?_*pthread_(?:timed|clock)?join\w*(?:@\S*)?$",
+    ),
+    OpenThere(
+        ("io",),
+        "What it does in between {unread}.",
+        function=r"(?:apr_sleep|g_usleep|SDL_Delay|\w*_sleep)$",  # of libraries that sleep in select() or poll()
+        does="sleeps for a fixed time in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CHILD,
+        function=CHILD_WAITS,
+        does="waits for a child process to end, in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CHILD,
+        does="waits for a child process to end, in {where}",
+        through=CHILD_WAITS,
     ),
     OpenThere(
         ("condvar-idle",),

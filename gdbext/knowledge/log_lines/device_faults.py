@@ -124,6 +124,15 @@ RULES: Tuple[LogRule, ...] = (
         wait="",
     ),
     LogRule(
+        "iommu-fault",
+        r"AMD-Vi: .{0,40}\[IO_PAGE_FAULT |\bDMAR: \[(?:DMA|INTR)[^\]]{1,20}\].{0,80}fault",
+        "the IOMMU refused accesses of a PCIe device; where GPUs or network cards access each other directly, that "
+        "blocks their transfers",
+        "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
+        "p2p-or-topology",
+        "low",
+    ),
+    LogRule(
         "fork-after-cuda",
         r"Cannot re-?initialize (?:CUDA|HIP|NPU|XPU) in forked subprocess|initialization error.{0,60}fork",
         "torch found that the process was forked after its parent had initialised CUDA",

@@ -59,7 +59,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "nccl-call-failed",
-        r"\bNCCL INFO (?:[\w./-]{1,60}/)?\w{1,40}\.(?:cc|cu|h|cpp):\d{1,6} -> [1-68]\b",
+        r"\bNCCL INFO (?:[\w./-]{1,60}/)?\w{1,40}\.(?:cc|cu|h|cpp):\d{1,6} -> (?P<nccl>[1-68])\b",
         "a call inside NCCL failed and returned its error to the program",
         "NCCL checks.h, NCCLCHECK; nccl.h: 7 is no failure",
         wait=_DEAD,

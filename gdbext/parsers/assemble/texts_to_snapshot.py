@@ -32,7 +32,7 @@ from gdbext.parsers.formats import pyspy_json
 
 _LAUNCHER_SAW, _OF_ITSELF = regex(LAUNCHER_SAW), regex(OF_ITSELF)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
-_FILE_PID = regex(r"(?i)(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
+_FILE_PID = regex(r"(?i)(?:^|[^a-z])(?:pid|core)[-_.]?(\d{2,9})(?!\d)")
 _TITLES = tuple((regex(rule.pattern), profile.name) for profile in PROFILES for rule in profile.titles)
 _ARGUMENTS = tuple(regex(rule.pattern, re.IGNORECASE) for rule in RANK_ARGUMENTS)
 _CONTINUATION = regex(

@@ -168,10 +168,11 @@ def _called(frame: Frame) -> str:
 
 
 def _crossed(drawing: Drawing, waiters: Sequence[Party]) -> None:
-    """Two threads of a process that both wait for locks, its main one among them, may hold what the other one wants."""
+    """Two threads of a process that both wait for locks, its main one among them, may hold what the other one wants.
+    Whose stack shows no caller shows no place where it took a lock before."""
     plain: Dict[int, List[Party]] = {}
     for party in waiters:
-        if party.kind == "mutex" and party.judged.helper is None:
+        if party.kind == "mutex" and party.judged.helper is None and _asking(party):
             plain.setdefault(party.index, []).append(party)
     for index, parties in plain.items():
         decides = drawing.view.processes[index].wait.kind == "mutex"

@@ -133,10 +133,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
+        "Read the logs of the ranks that are not in the list of ready ranks, and dump their stacks: py-spy dump "
+        "--native --pid PID > dump.txt",
+        "the listed ranks wait; the others have not submitted the tensor",
+        "horovod/common/stall_inspector.cc",
+        rules=("ready-ranks",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "missing-rank",
         "Read the log of the rank that the answer names, else the logs of all other ranks, around that time: the rank "
         "that failed or ended first explains the rest",
         "who reports a lost or late peer is usually its victim",
         "gloo transport/tcp/pair.cc; torch monitoredBarrier",
+        not_rules=("ready-ranks",),
         named=False,
         given=("text", "log"),
     ),

@@ -39,8 +39,8 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "ended-by-its-runtime",
-        "Read the message in that line or the next (what(), the panic's text); to see where it is thrown: C++ `catch "
-        "throw` in gdb, Rust RUST_BACKTRACE=1",
+        "The message in that line or the next says what failed (what(), the panic's text); where it is thrown shows, "
+        "in C++, `catch throw` in gdb, in Rust RUST_BACKTRACE=1",
         "the stack of abort() begins behind the throw",
         "std::terminate; gdb manual, catchpoints; Rust std::backtrace",
     ),

@@ -122,6 +122,13 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "p2p-or-topology",
+        "See which device it is: lspci -s BUS, with the number that the line names (device=, Request device)",
+        "a disk controller or a network card without RDMA has nothing to do with transfers between GPUs",
+        "lspci(8)",
+        rules=("iommu-fault",),
+    ),
+    RemedyRule(
+        "p2p-or-topology",
         "Run once with NCCL_P2P_DISABLE=1. If the job then works: on bare metal switch off the IOMMU and ACS of the "
         "PCIe bridges; in a container give it all GPUs of the job",
         "data then goes through host memory, so the run shows whether the direct path is the problem",

@@ -36,7 +36,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Read the report below that line: it names the threads and their locks; take these locks in the same order",
+        "Read the detector's whole report, at that line: it names the threads and their locks; take these locks in the "
+        "same order everywhere",
         "the detector knows who holds what",
         "OpenJDK vframe.cpp; ThreadSanitizer; Linux lockdep",
         rules=("circle-found-by-its-runtime", "opposite-orders-seen", "locked-twice", "rows-in-a-circle"),

@@ -2,7 +2,14 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ALLOCATES, APPLE, CORE_FILE, FOR_THE_GPU, RDMA_COMMANDS
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    ALLOCATES,
+    APPLE,
+    CHILD_WAITS,
+    CORE_FILE,
+    FOR_THE_GPU,
+    RDMA_COMMANDS,
+)
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -17,6 +24,16 @@ _RECORDER = (
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "Dump the child processes as well (pgrep -P PID lists them), each into a file of its own: {dump} > child1.txt; "
+        "then gdbext diagnose child*.txt",
+        "the process only waits for its child; what the child waits for is the cause",
+        "wait(2); pgrep(1)",
+        kinds=("io",),
+        through=CHILD_WAITS,
+        given=("text",),
+    ),
     RemedyRule(
         "unknown",
         "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
@@ -73,6 +90,24 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Read the lines before the first `->`: the NCCL WARN or the CUDA error there is the reason; if there is none, "
+        "run again with NCCL_DEBUG=WARN",
+        "each function of NCCL that passes an error on logs a line, the innermost first",
+        "NCCL checks.h, NCCLCHECK",
+        rules=("nccl-call-failed",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Set TOKENIZERS_PARALLELISM=false before the start; if it still hangs, start the workers with spawn instead "
+        "of fork",
+        "a child of a process with threads may wait for a lock that no thread of its own will release",
+        "tokenizers bindings/python/src/lib.rs; torch.multiprocessing notes",
+        rules=("forked-with-threads",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
         "Read the log of the process up to the crash (signal, error text), and keep a core file (ulimit -c unlimited)",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
@@ -125,7 +160,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("gil", "mutex", "condvar-idle", "io"),
         alone=True,
         whole=False,
-        not_through=RDMA_COMMANDS,
+        not_through=f"{RDMA_COMMANDS}|{CHILD_WAITS}",
         given=("text",),
     ),
     RemedyRule(

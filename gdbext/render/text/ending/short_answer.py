@@ -69,7 +69,14 @@ def _drop_lines(wanted: List[int], chains: Sequence[int], first: int, left: int)
 
 
 def _sentences(text: str) -> List[str]:
-    return _SENTENCE_ENDS.split(text)
+    """A quotation is never taken apart."""
+    sentences: List[str] = []
+    for piece in _SENTENCE_ENDS.split(text):
+        if sentences and sentences[-1].count('"') % 2:
+            sentences[-1] += f" {piece}"
+        else:
+            sentences.append(piece)
+    return sentences
 
 
 def _cut(text: str, most: int, style: Style) -> List[str]:
