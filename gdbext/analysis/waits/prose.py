@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
-from gdbext.analysis.verdict.job_view import Party
+from gdbext.analysis.verdict.job_view import Party, calls_of
 from gdbext.analysis.verdict.wording import (
     called_from,
     filled_in,
@@ -29,6 +30,7 @@ from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}
+_SLEEPS = re.compile(r"(?:Nt|Zw)DelayExecution|SleepEx?$|_*(?:GI_)?(?:clock_)?(?:nano|u)?sleep(?:_nocancel|64)?$")
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
@@ -87,6 +89,9 @@ def _ending(party: Party) -> str:
     """What a shutdown waits for."""
     if party.kind in ("mutex", "gil"):
         return "for a lock" if party.kind == "mutex" else "for the GIL"
+    innermost = next(iter(calls_of(party)), "")
+    if _SLEEPS.match(innermost):
+        return "by sleeping"
     return "for a thread to end" if party.judged.rule in JOINS else "for a thread or process to end"
 
 

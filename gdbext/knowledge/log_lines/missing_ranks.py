@@ -73,13 +73,21 @@ RULES: Tuple[LogRule, ...] = (
         past=True,
     ),
     LogRule(
+        "shm-suspected",
+        r"insufficient shared memory \(shm\)|are out of shared memory",
+        "a worker got SIGBUS, and the data loader suspects that /dev/shm is full",
+        "torch/utils/data/_utils/signal_handling.py; torch DataLoader.cpp",
+        "shm-too-small",
+        "medium",
+        "exited-or-crashed",
+    ),
+    LogRule(
         "shm-full",
         r"dev/shm.*(?:No space left|[Bb]us error)|No space left on device.*shm"
-        r"|(?:while creating|extend) shared memory segment|insufficient shared memory \(shm\)"
-        r"|are out of shared memory|[Pp]lease check that /dev/shm"
+        r"|(?:while creating|extend) shared memory segment|[Pp]lease check that /dev/shm"
         r"|not enough space for .{1,300}\(the shared-memory backing",
         "there is no room in /dev/shm",
-        "torch data loader; vLLM shared memory; UCX mm_posix.c; Open MPI help-opal-shmem-mmap.txt",
+        "vLLM shared memory; UCX mm_posix.c; Open MPI help-opal-shmem-mmap.txt",
         "shm-too-small",
         "medium",
         "exited-or-crashed",

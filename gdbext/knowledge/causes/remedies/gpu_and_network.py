@@ -98,11 +98,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
+        "Compare the releases of the network plugin and its library on all hosts (NCCL_DEBUG=INFO prints the "
+        "plugin's), and see whether the library finds the device: fi_info -l; NCCL_NET=Socket shows whether the "
+        "plugin is the problem",
+        "the plugin, not NCCL, opens the device; it fails where its library or driver does not fit",
+        "aws-ofi-nccl README; libfabric fi_info(1); NCCL user guide, NCCL_NET",
+        rules=("net-plugin",),
+    ),
+    RemedyRule(
+        "network-transport",
         "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
         "and read the peer's log; then restart the job",
         "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
         "stays blocked",
         "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
+        not_rules=("net-plugin",),
     ),
     RemedyRule(
         "network-transport",
