@@ -366,7 +366,10 @@ def members_counted(view: JobView) -> str:
     those = f", {ranks(waiting)} among them" if waiting else ""
     joined, members = int(found[-1]["joined"]), int(found[-1]["all"])
     if joined > members:
-        return f" The log counts {joined} members of {members}: an earlier run or another job uses the same store."
+        return (
+            f" The log counts {joined} members of {members}: another job or an earlier run uses the same store, or the "
+            "ranks were started with different world sizes."
+        )
     return f" By the log, {joined} of {members} members have joined{those}."
 
 

@@ -29,7 +29,9 @@ _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, 
 _OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
 _DUMPED = regex(DUMPED)
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
-_ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ([^()]{1,120})\)")
+_RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
+"""Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
+_ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
 _UNCAUGHT, _THROWS = map(regex, (UNCAUGHT, THROWS))
 
 
@@ -97,7 +99,7 @@ def _place_of_fault(one: Party) -> str:
     behind = next((frame for frame in calls[0 if handler is None else handler + 1 :] if frame.function), None)
     if behind is None or (handler is None and calls[0].function):
         return where(one)
-    if one.process.source == HANDLER_FIRST:
+    if one.process.source == HANDLER_FIRST or _RETURNS_FROM_HANDLER.match((calls[0].library or "").rpartition("/")[2]):
         return place(behind)
     return place(behind) if handler is not None else f"{place(calls[0])}, called from {place(behind)}"
 
