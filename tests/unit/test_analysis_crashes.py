@@ -170,7 +170,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "Read the first GPU error",
         ),
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
-        ("batch-9/ompi1156-gdb", "has not reached it", "See in the missing rank's stack what it waits for"),
+        ("batch-9/ompi1156-gdb", "has not reached it", "Give the missing rank's wait a timeout"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
         (
             "batch-4/profam286-watchdog-c10-frames",

@@ -31,8 +31,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "implicit-sync-vs-collective",
-        "Set CUDA_MODULE_LOADING=EAGER (costs start-up time and GPU memory)",
-        "then kernels are loaded at start, not at their first call behind a collective",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "then kernels are loaded at start (which costs time and GPU memory), not at their first call behind a "
+        "collective",
         "CUDA programming guide, lazy loading",
         kinds=("cublas",),
         unset_in="CUDA_MODULE_LOADING=EAGER",
@@ -56,9 +57,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lazy-module-load-vs-collective",
-        "Set CUDA_MODULE_LOADING=EAGER (costs start-up time and GPU memory)",
-        "then all kernels are loaded at start; loading one later may wait for the device, which a collective keeps "
-        "busy",
+        "Set CUDA_MODULE_LOADING=EAGER",
+        "then all kernels are loaded at start (which costs time and GPU memory); loading one later may wait for the "
+        "device, which a collective keeps busy",
         "CUDA programming guide, lazy loading; torchcomms PR#2334",
         unset_in="CUDA_MODULE_LOADING=EAGER",
     ),
@@ -86,8 +87,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "See in the missing rank's stack what it waits for, and give that wait a timeout; if the rank took another "
-        "branch of the code, let all ranks take the same one",
+        "Give the missing rank's wait a timeout, or let all ranks take the same branch of the code",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(
