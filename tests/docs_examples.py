@@ -64,7 +64,7 @@ MADE: Mapping[str, Callable[[Path], object]] = {
 GDB: Mapping[str, Tuple[str, Tuple[str, ...]]] = {
     "demo": ("streams.md", ("llm-stream list --ranks 0-1",)),
     "python": ("tensors.md", ("llm-tensor list --python",)),
-    "turbomind": ("tensors.md", ("llm-tensor p plain [1:, ::2]", "llm-tensor stats slice")),
+    "turbomind": ("tensors.md", ("llm-tensor p plain [1:, ::2]", "llm-tensor stats turned")),
     "check": ("checks.md", ("continue",)),
 }
 """Scenes of tests/docs_gdb.py: the page, and the commands with output that are typed there."""

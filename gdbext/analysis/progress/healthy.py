@@ -38,13 +38,13 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         return None
     alone = len(view.parties) == 1
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
-    summary = (
-        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
-        f"where idle workers wait. "
-        + ("A single process cannot show whether its peers are idle too." if alone else "Nothing hangs.")
-    )
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
     whole = not others and len(members) > 1 and view.given is Given.LIVE
+    found = "Nothing hangs." if whole else "No sign of a hang."
+    summary = (
+        f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
+        f"where idle workers wait. {'A single process cannot show whether its peers are idle too.' if alone else found}"
+    )
     confidence = "low" if alone else "high" if whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
 

@@ -173,8 +173,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Look for a lock file that no process has open, and remove it: find ~/.cache/torch_extensions -name lock "
-        "-print -exec fuser -v {} \\;",
+        "Look for a lock file that no process has open (of other hosts and containers neither), and remove it: find "
+        "~/.cache/torch_extensions -name lock -print -exec fuser -v {} \\;",
         "torch's lock while it builds an extension outlives a process that was killed",
         "torch/utils/file_baton.py, cpp_extension.py",
         through=BUILDS_EXTENSION,
@@ -183,7 +183,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Run fuser -v {lock}: if nobody has it open, remove it",
+        "Run fuser -v {lock} as root, on each host and in each container that uses it: only if nobody has it open and "
+        "no such program runs, remove it",
         _LOCK_FILE,
         "flock(2), fcntl(2)",
         rules=(*FILE_LOCKS, "waits-for-lock-file"),
@@ -191,7 +192,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Find who has the lock file: `gdbext locks` on this host; where nobody has it, remove it and start again",
+        "Find who has the lock file: `gdbext locks` on each host and in each container that uses it; only where "
+        "nobody has it, remove it and start again",
         _LOCK_FILE,
         "torch/utils/file_baton.py; flock(2), fcntl(2)",
         given=("live", "core"),
