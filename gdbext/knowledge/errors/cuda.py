@@ -85,7 +85,10 @@ CUDA: Tuple[ErrorRow, ...] = (
         46,
         "the device is busy: it is in exclusive mode, or in a state that takes no new context",
         causes=("another process holds it in EXCLUSIVE_PROCESS mode", "a dying process still has its context"),
-        steps=("nvidia-smi -q -d COMPUTE; nvidia-smi lists the processes",),
+        steps=(
+            "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi the processes that use the GPU",
+            "as root, nvidia-smi -i GPU -c DEFAULT ends the exclusive mode",
+        ),
         prints="CUDA-capable device(s) is/are busy or unavailable",
     ),
     _row(
@@ -290,7 +293,9 @@ CUDA: Tuple[ErrorRow, ...] = (
         810,
         "the MPS server ended this client",
         causes=("another client of the same server had a fatal error",),
-        steps=("look for the first failing client; the MPS log is in CUDA_MPS_LOG_DIRECTORY",),
+        steps=(
+            "look for the client that failed first: server.log in CUDA_MPS_LOG_DIRECTORY (default /var/log/nvidia-mps)",
+        ),
         prints="the MPS client has been terminated by the server",
     ),
     _row(

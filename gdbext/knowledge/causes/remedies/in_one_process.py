@@ -185,7 +185,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "Check the RAM of the host, there: dmesg -T | grep -i 'memory failure'",
+        "Check the RAM, on the host: dmesg -T | grep -i 'memory failure'",
         "the kernel also sends SIGBUS for access to a page that the hardware reported as broken",
         "sigaction(2), BUS_MCEERR_AR",
         said="shm-room",

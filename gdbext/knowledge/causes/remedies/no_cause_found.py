@@ -55,7 +55,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the exception in the last line of the traceback; if it reports another process, read that one's log",
+        "Read the exception, in the line behind this traceback; if it reports another process, read that one's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
