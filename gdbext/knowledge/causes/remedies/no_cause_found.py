@@ -26,27 +26,6 @@ _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
-        "Dump the child processes as well (pgrep -P PID lists them), each into a file of its own: {dump} > child1.txt; "
-        "then gdbext diagnose child*.txt",
-        "the process only waits for its child; what the child waits for is the cause",
-        "wait(2); pgrep(1)",
-        kinds=("io",),
-        through=CHILD_WAITS,
-        given=("text",),
-    ),
-    RemedyRule(
-        "unknown",
-        "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
-        "errors of the network card (mlx5, bnxt_re, irdma, ...)",
-        "the call is a command to the kernel's driver: no other thread of the process can end it, and unmapping much "
-        "memory takes a while",
-        "rdma-core libibverbs/cmd.c, cmd_mr.c; proc(5)",
-        kinds=("io",),
-        through=RDMA_COMMANDS,
-        given=("text", "core"),
-    ),
-    RemedyRule(
-        "unknown",
         "Read the kernel's log around the time of these stacks, on the host: dmesg -T",
         "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
         "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
@@ -152,6 +131,27 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=_MAY_RUN,
         alone=True,
         given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump the child processes as well (pgrep -P PID lists them), each into a file of its own: {dump} > child1.txt; "
+        "then gdbext diagnose child*.txt",
+        "the process only waits for its child; what the child waits for is the cause",
+        "wait(2); pgrep(1)",
+        kinds=("io",),
+        through=CHILD_WAITS,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
+        "errors of the network card (mlx5, bnxt_re, irdma, ...)",
+        "the call is a command to the kernel's driver: no other thread of the process can end it, and unmapping much "
+        "memory takes a while",
+        "rdma-core libibverbs/cmd.c, cmd_mr.c; proc(5)",
+        kinds=("io",),
+        through=RDMA_COMMANDS,
+        given=("text", "core"),
     ),
     RemedyRule(
         "unknown",
