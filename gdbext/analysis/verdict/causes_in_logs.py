@@ -232,8 +232,8 @@ def _how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
         return ""
     reached = f"work {done}" if done >= 0 else "no work"
     return (
-        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out, so look for a "
-        "rank that did not."
+        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out; the logs of "
+        "the other ranks show how far they got."
     )
 
 

@@ -148,6 +148,7 @@ def where(party: Party) -> str:
     if judged.rule in _SIGNALS:
         inner = party.frame((judged.frame or 0) + 1) or inner
     inner = _caller_of_report(party, inner) or inner
+    inner = _exported(party, inner)
     if party.kind == "gil":
         inner = _gil_taker(party, inner) or inner
     if judged.kind == "cuda-error-throw" and outer is not None:
@@ -230,6 +231,18 @@ def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
         return None
     calls = _calls_from(party, inner)
     return next((frame for frame in calls if frame.function and not reports_failure(frame.function)), None)
+
+
+def _exported(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
+    """What was called of a library without symbols: for its inner functions UCX prints the nearest exported name."""
+    if inner is None or party.process.source != "text:ucx" or not _is_of_nccl(inner):
+        return inner
+    calls = _calls_from(party, inner)
+    return calls[next((number for number, frame in enumerate(calls) if not _is_of_nccl(frame)), len(calls)) - 1]
+
+
+def _is_of_nccl(frame: Frame) -> bool:
+    return frame.file is None and frame.library is None and (frame.function or "").startswith("nccl")
 
 
 def _gil_taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
