@@ -22,6 +22,11 @@ class Ended:
     name: str
     pid: int
     signal: int  # that killed it; 0: none did
+    status: int = 0  # with which it ended by itself
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.signal or self.status)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from gdbext.analysis.progress.nobody_acts import asks
+from gdbext.analysis.progress.begun import asks
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
+from gdbext.analysis.progress.begun import asks, begun
 from gdbext.analysis.progress.between_looks import has_run
-from gdbext.analysis.progress.nobody_acts import asks
-from gdbext.analysis.progress.own_work import has_begun, waits_for_child
+from gdbext.analysis.progress.own_work import waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -33,7 +33,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or is_majority(others, view)
         or any(map(asks, others))
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
-        or any(map(has_begun, idle))
+        or any(begun(view, party) for party in idle)
     ):
         return None
     alone = len(view.parties) == 1

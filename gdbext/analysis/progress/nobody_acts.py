@@ -6,9 +6,9 @@ every process waits without a limit, nobody is left who could end that wait, how
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import FrozenSet, List, Optional, Sequence
 
+from gdbext.analysis.progress.begun import MEETS, RULES, asks
 from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
@@ -26,44 +26,15 @@ from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_a
 from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.system_calls import FLOCK, FUTEX, SENDMSG, SENDTO, WRITE, WRITEV
+from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
 from gdbext.knowledge.spinning import LONG_SLEEP, SPINNING_AFTER
 from gdbext.model.codes import Code
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
-_TAKES = ("__enter__", "acquire", "put")
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
-_MEETS = regex(r"Barrier\.wait$")
-_JOIN, _QUEUES = regex(r"(^|\.)join$"), regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
-_GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
-_RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
-
-
-def asks(one: Party) -> bool:
-    """Whether it has begun something that somebody else must end: nobody waits so who has nothing to do."""
-    call = one.thread.syscall if one.thread is not None else None
-    sends = bool(call) and call is not None and call[0] in _GIVES
-    waits = one.kind == "mutex" or one.judged.rule in _RULES or waits_for_result(one) or inside_task(one)
-    return (
-        sends or waits or asks_for_file(one) or matches_any(_MEETS, calls_of(one)) or _takes(one) or _joins_queue(one)
-    )
-
-
-def _takes(one: Party) -> bool:
-    """Whether it waits for a lock or a slot of Python, or for room in a queue; readers of a queue have a lock, too."""
-    calls = one.thread.calls if one.thread is not None else ()
-    python = (frame.function or "" for frame in calls if frame.language == "python")
-    names = {name.rpartition(".")[2] for name in islice(python, 2)}
-    return "get" not in names and not names.isdisjoint(_TAKES)
-
-
-def _joins_queue(one: Party) -> bool:
-    """Whether it waits until all that it has put into a queue is done."""
-    python = (frame for frame in (one.thread.calls if one.thread is not None else ()) if frame.language == "python")
-    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in python)
 
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
@@ -190,7 +161,7 @@ def _ran(view: JobView) -> bool:
 def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> List[Party]:
     """Who came late to a barrier; else whose task waits for neither a result nor a message; else who has asked for
     nothing; else who waits for more than the end or the result of another one; else everybody."""
-    ends = [one for one in asking if not (one.judged.rule in _RULES or waits_for_result(one))]
+    ends = [one for one in asking if not (one.judged.rule in RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
     for some in (late, inside, parties_without(view.parties, _of(view, asking)), ends):
         if some:
@@ -202,7 +173,7 @@ def _came_late(view: JobView, one: Party) -> bool:
     """Whether it waits at a barrier, and others of its program are past that: further on in the function that called
     it. They were there before this process was started, and do not come again."""
     mine, began = _caller(one), one.process.started
-    if mine is None or began is None or not matches_any(_MEETS, calls_of(one)):
+    if mine is None or began is None or not matches_any(MEETS, calls_of(one)):
         return False
     past = [party for party in view.parties if party.index != one.index and _is_past(party, mine)]
     times = [party.process.started for party in past if party.process.started is not None]

@@ -7,17 +7,16 @@ Whoever waits without a timeout and was woken between two copies has got what it
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.own_hangs.loop_tasks import waits_for_other_task
-from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, unfinished_tasks, waits_for_result
+from gdbext.analysis.progress.begun import begun, wants_lock
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
 from gdbext.analysis.verdict.wording import start, verb, where, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -82,10 +81,13 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
-    """All that moves are threads that sleep for a moment again and again: they may feed the others, or only watch."""
-    if not is_independent_job(view) or looked_long(view):
+    """All that moves are threads that sleep for a moment again and again, or that work beside one which waits for a
+    lock that nobody is known to have: they may feed the others, or only watch."""
+    if not is_independent_job(view):
         return None
-    polls = [party for party in view.parties if _polls(view, party)]
+    polls = [party for party in view.parties if _beside_lock(view, party)]
+    if not looked_long(view):
+        polls += [party for party in parties_without(view.parties, polls) if _polls(view, party)]
     others = [party for party in parties_without(view.parties, polls) if not is_working(view, party)]
     if not polls or not all(waits_inside(view, party) for party in others):
         return None
@@ -93,33 +95,31 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
         f"It is not clear yet whether anything hangs: {who(polls)} {verb(polls, 'is', 'are')} in {where(polls[0])}, "
         f"and {verb(polls, 'has', 'have')} threads that wake up repeatedly."
     )
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        evidence=evidence_of((), polls),
-        decided_by=longer_look(view),
-    )
+    return _undecided(view, summary, polls)
 
 
-def tasks_wait(view: JobView) -> Optional[Candidate]:
-    """Nothing is known but that tasks of a pool wait for something of their program, beside an event loop."""
-    if not is_independent_job(view) or looked_long(view) or any(is_working(view, party) for party in view.parties):
+def amid_something(view: JobView) -> Optional[Candidate]:
+    """Nobody works, and some that wait like idle ones have begun something: it may end when a request comes."""
+    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
-    loops = [party for party in view.parties if party.judged.idle and unfinished_tasks(view, party.index)]
-    others = parties_without(view.parties, loops)
-    if not loops or not all(is_serving(view, party) for party in others):
+    amid = {party: begun(view, party) for party in view.parties if _waits_for_requests(view, party)}
+    amid = {party: sign for party, sign in amid.items() if sign}
+    others = parties_without(view.parties, list(amid))
+    if not amid or not all(waits_inside(view, party) for party in others):
         return None
-    tasks = unfinished_tasks(view, loops[0].index)
     summary = (
-        f"It is not clear yet whether anything hangs: {who(tasks)} {verb(tasks, 'waits', 'wait')} inside of a task in "
-        f"{where(tasks[0])}; {who(loops)} {verb(loops, 'waits', 'wait')} for requests."
+        f"It is not clear yet whether anything hangs: {next(iter(amid.values()))}. Apart from that, {who(list(amid))} "
+        f"{verb(list(amid), 'waits', 'wait')} for requests."
     )
+    return _undecided(view, summary, list(amid))
+
+
+def _undecided(view: JobView, summary: str, parties: Sequence[Party]) -> Candidate:
     return Candidate(
         cause="unknown",
         confidence="low",
         summary=summary,
-        evidence=evidence_of((), [*tasks, *loops]),
+        evidence=evidence_of((), parties),
         decided_by=longer_look(view),
     )
 
@@ -151,22 +151,22 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 
 def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
-    if unfinished_tasks(view, party.index) or has_begun(party):
+    if begun(view, party):
         return False
     if party.judged.idle or _listens(view, party):
         return not waits_for_child(view, party)
+    return _is_fed(view, party)
+
+
+def _is_fed(view: JobView, party: Party) -> bool:
+    """Whether it waits for a thread of its own that waits for requests."""
     return party.kind in FED_KINDS and any(
         one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
     )
 
 
-def has_begun(party: Party) -> bool:
-    """Whether its thread waits like an idle one, but amid something: a task of its loop waits for a lock that another
-    one has, or it waits for a signal while a child that has ended waits to be asked (one signal may stand for
-    several)."""
-    activity = party.process.activity
-    lost = party.judged.rule == SIGNAL_WAIT and activity is not None and bool(activity.ended)
-    return lost or waits_for_other_task(party.process)
+def _waits_for_requests(view: JobView, party: Party) -> bool:
+    return party.judged.idle or _listens(view, party) or _is_fed(view, party)
 
 
 def waits_for_child(view: JobView, party: Party) -> bool:
@@ -244,7 +244,12 @@ def is_working(view: JobView, party: Party) -> bool:
         joined = threads_of(view, party.index)
     if any(is_active(one) or _got_lock(one) for one in joined):
         return True
-    return party.kind in FED_KINDS and any(is_active(one) for one in _side_threads(view, party))
+    return party.kind in FED_KINDS and not wants_lock(party) and any(map(is_active, _side_threads(view, party)))
+
+
+def _beside_lock(view: JobView, party: Party) -> bool:
+    """Whether it waits for a lock, beside threads that work: one of them may have it."""
+    return wants_lock(party) and any(map(is_active, _side_threads(view, party)))
 
 
 def _got_lock(one: Party) -> bool:
@@ -268,8 +273,8 @@ def _worked_between_tries(party: Party) -> bool:
 
 
 def _joined(view: JobView, party: Party) -> List[Party]:
-    """The thread whose end it waits for, as memory shows it."""
-    ends = {wait.owner for wait in party.process.locks if wait.kind == "join" and wait.thread == party.lwp}
+    """The thread whose end it waits for, or that has the lock that it waits for, as memory shows it."""
+    ends = {wait.owner for wait in party.process.locks if wait.thread == party.lwp}
     return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
 
 
@@ -315,4 +320,4 @@ def is_active(one: Party) -> bool:
 
 
 LOST = (result_lost, starved)
-PATTERNS = (works_inside, followers_wait, cannot_tell, tasks_wait)
+PATTERNS = (works_inside, followers_wait, cannot_tell, amid_something)

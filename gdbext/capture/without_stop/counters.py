@@ -30,7 +30,7 @@ class _Process:
     major_faults: int
     ticks: int
     started: int
-    ended_by: Optional[int] = None  # the signal or 0, of one that has ended and waits for its parent to ask
+    ended: Optional[int] = None  # the status (wait(2)) of one that has ended and waits for its parent to ask
 
 
 class _Bytes(NamedTuple):
@@ -128,8 +128,8 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
 
 
 def _ended(pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:
-    found = (Ended(processes[pid].name, pid, processes[pid].ended_by or 0) for pid in pids
-             if processes[pid].ended_by is not None)  # fmt: skip
+    gone = ((pid, processes[pid].name, processes[pid].ended) for pid in pids)
+    found = (Ended(name, pid, code & _SIGNAL, code >> 8) for pid, name, code in gone if code is not None)
     return tuple(islice(found, _MOST_CHILDREN))
 
 
@@ -177,7 +177,7 @@ def _process(stat: str) -> Optional[_Process]:
             major_faults=int(fields[9]),
             ticks=int(fields[11]) + int(fields[12]),
             started=int(fields[19]),
-            ended_by=int(fields[49]) & _SIGNAL if fields[0] == "Z" and len(fields) > 49 else None,
+            ended=int(fields[49]) if fields[0] == "Z" and len(fields) > 49 else None,
         )
     except (IndexError, ValueError):
         return None

@@ -11,21 +11,27 @@ RUNS_LOOP = r"^(\w+\.)?(run_forever|run_until_complete|run)$"
 LOCKS = "lock"
 TURNS = "turn"
 WORK = "work"
+CHANGES = "change"
 OTHERS = "tasks"
 CLIENTS = "clients"
 
 WAITS: Tuple[Tuple[str, str, str], ...] = (
     (LOCKS, r"(Lock|Semaphore|BoundedSemaphore)\.acquire$", r"(^|/)asyncio/locks\.py$"),
     (TURNS, r"(Queue\.(put|join)|Barrier\.\w+)$", r"(^|/)asyncio/(queues|locks)\.py$"),
-    (WORK, r"(Queue\.get|Event\.wait|Condition\.wait\w*)$", r"(^|/)asyncio/(queues|locks)\.py$"),
+    (CHANGES, r"Condition\.wait\w*$", r"(^|/)asyncio/locks\.py$"),
+    (WORK, r"(Queue\.get|Event\.wait)$", r"(^|/)asyncio/(queues|locks)\.py$"),
     (OTHERS, r"TaskGroup\.__aexit__$", r"(^|/)asyncio/taskgroups\.py$"),
     (CLIENTS, r"(Server\.(serve_forever|wait_closed))$", r"(^|/)asyncio/base_events\.py$"),
 )
-"""What only another task gives (a lock, a turn), what may come at any time (work, clients), and the end of other tasks.
+"""What only another task gives (a lock, a turn, a change that it makes), what may come at any time (work, clients), and
+the end of other tasks.
 All else may come from outside: a reply, a timer, a thread."""
 
-TASK = "Task"
-"""The class of what a task waits for that is the end of another one."""
+TASK, FUTURE = "Task", "Future"
+"""The classes of what a task waits for: the end of another one, and what somebody sets."""
+
+FIRST_TASK = "Task-1"
+"""The name of the task that `asyncio.run()` makes. Where it alone waits for a bare future, a server runs for ever."""
 
 GATHERED = ("_GatheringFuture", "_children")
 """The future of gather(), and its list of what it waits for: tasks, or what executors and connections give."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Optional, Sequence
 
+from gdbext.analysis.progress.begun import ended_child
 from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
 from gdbext.analysis.progress.running import seconds_in_place
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
@@ -28,14 +28,17 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
     if any(_acts(one) for one in own if one.judged.helper is None):
         return None
     gone = [(child, party.index) for party in spinning for child in _died(party)][:_MOST_NAMED]
-    killed = [_text(child) for child, _ in gone]
+    killed = [ended_child(child) for child, _ in gone]
     seconds = min(seconds_in_place(view, one, ()) for one in spinning)
     summary = (
         f"{start(who(spinning))} {verb(spinning, 'has', 'have')} been checking memory in {where(spinning[0])} for "
         f"{seconds:.0f} s. {'A child was' if len(killed) == 1 else 'Children were'} killed: {', '.join(killed)}. Most "
         "likely the loop waits for what would have been written there."
     )
-    ended = (Evidence(f"{_text(one)}: its parent has not asked for its exit status", index) for one, index in gone)
+    ended = (
+        Evidence(f"{text}: its parent has not asked for its exit status", index)
+        for text, (_, index) in zip(killed, gone)
+    )
     return Candidate(
         cause="other",
         confidence="low",
@@ -44,10 +47,6 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=(*evidence_of(spinning, others), *ended),
     )
-
-
-def _text(child: Ended) -> str:
-    return f"pid {child.pid} ({child.name}, {_signal(child)})"
 
 
 def _died(party: Party) -> Sequence[Ended]:
@@ -63,13 +62,6 @@ def _spins(view: JobView, party: Party) -> bool:
 
 def _acts(one: Party) -> bool:
     return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
-
-
-def _signal(child: Ended) -> str:
-    try:
-        return signal.Signals(child.signal).name
-    except ValueError:
-        return f"signal {child.signal}"
 
 
 LOST = (spins_for_dead_child,)

@@ -11,10 +11,19 @@ from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.verdict.wording import closed, place, who
-from gdbext.knowledge.causes.asyncio_waits import LOCKS, OTHERS, TASK, TURNS, WAITS, WORK
+from gdbext.knowledge.causes.asyncio_waits import (
+    CHANGES,
+    FIRST_TASK,
+    FUTURE,
+    LOCKS,
+    OTHERS,
+    TASK,
+    TURNS,
+    WAITS,
+    WORK,
+)
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
-from gdbext.model.job import RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import MOST_TASKS, PythonTask
 from gdbext.model.text.patterns import regex
@@ -81,15 +90,22 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
     if _wakes_itself(loop) or _victims(view, loop):
         waiting = [task for task, kind in zip(tasks, kinds) if kind in (LOCKS, TURNS)]
     joining = [task for task, kind in zip(tasks, kinds) if kind == OTHERS]
-    if not waiting and len(joining) > 1 and not {WORK, LOCKS, TURNS}.intersection(kinds):
+    if not waiting and len(joining) > 1 and not {WORK, LOCKS, TURNS, CHANGES}.intersection(kinds):
         return joining  # all wait for the end of others
     return waiting
 
 
-def waits_for_other_task(process: RankSnapshot) -> bool:
-    """Whether a task waits for a lock that another task has, which waits as well: the loop is amid something."""
-    held = {lock for task in process.tasks for lock in task.holds}
-    return any(_is_lock(task) and task.wants in held for task in process.tasks)
+def unfinished(loop: Party) -> Iterator[str]:
+    """What tasks of a thread's loop have begun, in words: they wait for what another task must give, or for a future of
+    the program's own while nothing from outside can reach the loop but new clients."""
+    tasks = [task for task in loop.process.tasks if task.thread == loop.lwp and task.frames]
+    for task in tasks:
+        if _kind(task) in (LOCKS, TURNS, CHANGES):
+            yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
+    futures = [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
+    forever = len(futures) == 1 and futures[0].name == FIRST_TASK
+    if futures and not forever and (_wakes_itself(loop) or takes_clients_alone(loop)):
+        yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
 
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:

@@ -1,0 +1,106 @@
+"""What shows that a process which waits like an idle one has begun something: who has nothing to do waits for requests,
+messages or orders, and not for a lock, a result, room to write or the end of somebody else's work.
+"""
+
+from __future__ import annotations
+
+import signal
+from itertools import islice
+from typing import Iterator
+
+from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
+from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
+from gdbext.analysis.progress.running import asks_for_file
+from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.verdict.wording import closed, where, who
+from gdbext.knowledge.frames.idle import SIGNAL_WAIT
+from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
+from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
+from gdbext.model.activity import Ended
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+
+_TAKES = ("__enter__", "acquire", "put")
+MEETS = regex(r"Barrier\.wait$")
+_JOIN, _QUEUES = regex(r"(^|\.)join$"), regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
+_GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
+RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
+_OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
+"""Rules of waits that also somebody has who has nothing to do: for the end of what works for it."""
+
+
+def asks(one: Party) -> bool:
+    """Whether it has begun something that somebody else must end: nobody waits so who has nothing to do."""
+    call = one.thread.syscall if one.thread is not None else None
+    sends = bool(call) and call is not None and call[0] in _GIVES
+    waits = wants_lock(one) or one.judged.rule in RULES or waits_for_result(one) or inside_task(one)
+    return sends or waits or asks_for_file(one) or matches_any(MEETS, calls_of(one)) or _takes(one) or _joins_queue(one)
+
+
+def wants_lock(one: Party) -> bool:
+    """Whether it waits for what one thread has; readers of a queue have a lock, too."""
+    return one.kind == "mutex" and not _reads_queue(one)
+
+
+def _takes(one: Party) -> bool:
+    """Whether it waits for a lock or a slot of Python, or for room in a queue."""
+    return not _reads_queue(one) and any(_name(frame) in _TAKES for frame in _innermost(one))
+
+
+def _reads_queue(one: Party) -> bool:
+    return any(_name(frame) == "get" and _QUEUES.search(frame.file or "") for frame in _innermost(one))
+
+
+def _innermost(one: Party) -> Iterator[Frame]:
+    calls = one.thread.calls if one.thread is not None else ()
+    return islice((frame for frame in calls if frame.language == "python"), 2)
+
+
+def _name(frame: Frame) -> str:
+    return (frame.function or "").rpartition(".")[2]
+
+
+def _joins_queue(one: Party) -> bool:
+    """Whether it waits until all that it has put into a queue is done."""
+    python = (frame for frame in (one.thread.calls if one.thread is not None else ()) if frame.language == "python")
+    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in python)
+
+
+def begun(view: JobView, party: Party) -> str:
+    """What its process has begun and waits for, in words; "" where nothing shows that it has begun anything."""
+    return next(_signs(view, party), "")
+
+
+def _signs(view: JobView, party: Party) -> Iterator[str]:
+    activity = party.process.activity
+    ended = activity.ended if activity is not None else ()
+    if party.judged.rule != SIGNAL_WAIT:  # one signal may stand for several children
+        ended = tuple(child for child in ended if child.failed)
+    for child in ended[:1]:
+        yield f"{ended_child(child)} has ended, and its parent {who([party])} has not asked for the exit status"
+    own = threads_of(view, party.index)
+    for loop in own:
+        yield from unfinished(loop)
+    for one in unfinished_tasks(view, party.index):
+        yield f"{who([one])} waits inside of a task in {closed(where(one))}"
+    for one in filter(_stands_amid, own):
+        yield f"{who([one])} waits in {closed(where(one))} for something that the program itself must give"
+
+
+def _stands_amid(one: Party) -> bool:
+    """Whether a thread waits without a limit for what it has asked for. What a pool's task waits for may be orders."""
+    if one.judged.helper is not None or one.judged.idle or one.judged.rule in _OF_SUPERVISORS or not stands(one):
+        return False
+    return asks(one) and not (inside_task(one) and not waits_for_result(one))
+
+
+def ended_child(child: Ended) -> str:
+    """`pid 99 (python, SIGKILL)`."""
+    how = f"status {child.status}" if not child.signal else f"signal {child.signal}"
+    try:
+        how = signal.Signals(child.signal).name if child.signal else how
+    except ValueError:
+        pass
+    return f"pid {child.pid} ({child.name}, {how})"
