@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from gdbext.analysis.progress.begun import asks
+from gdbext.analysis.progress.begun import HANDLERS, asks
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
@@ -26,10 +26,7 @@ from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
 from gdbext.model.codes import Code
-from gdbext.model.text.patterns import regex
 
-_HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
-"""Functions of Python's servers in which a request is answered."""
 _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 
@@ -74,7 +71,7 @@ def _polls_for_orders(view: JobView, party: Party) -> bool:
     if not _takes_orders(party):
         return False
     looking = [one for one in threads_of(view, party.index, lambda one: one.helper is None) if not _stands(one)]
-    napping = (one.judged.rule in OWN_SLEEPS and not matches_any(_HANDLERS, calls_of(one)) for one in looking)
+    napping = (one.judged.rule in OWN_SLEEPS and not matches_any(HANDLERS, calls_of(one)) for one in looking)
     return all(napping) and not any(map(inside_task, looking))
 
 

@@ -27,6 +27,8 @@ MEETS = regex(r"Barrier\.wait$")
 _JOIN, _QUEUES = regex(r"(^|\.)join$"), regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
+HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
+"""Functions of Python's servers in which a request is answered, or a client's next one is read."""
 _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
 """Rules of waits that also somebody has who has nothing to do: for the end of what works for it."""
 
@@ -90,9 +92,12 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
 
 
 def _stands_amid(one: Party) -> bool:
-    """Whether a thread waits without a limit for what it has asked for. What a pool's task waits for may be orders."""
+    """Whether a thread waits without a limit for what it has asked for, or inside of a request that it answers. What a
+    pool's task waits for may be orders."""
     if one.judged.helper is not None or one.judged.idle or one.judged.rule in _OF_SUPERVISORS or not stands(one):
         return False
+    if one.kind != "io" and matches_any(HANDLERS, calls_of(one)):  # else it may read its client's next request
+        return True
     return asks(one) and not (inside_task(one) and not waits_for_result(one))
 
 

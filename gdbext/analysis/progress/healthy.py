@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun
 from gdbext.analysis.progress.between_looks import has_run
-from gdbext.analysis.progress.own_work import waits_for_child
+from gdbext.analysis.progress.own_work import looked_long, other_ends, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -17,6 +17,9 @@ from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.model.codes import Given
 from gdbext.model.stack import ThreadStack
+
+_AWAY = ("lock", "elsewhere", "idle")
+"""Groups of waits outside of any communication."""
 
 
 def nothing_to_do(view: JobView) -> Optional[Candidate]:
@@ -72,6 +75,12 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         return None  # who spins in there waits for others
     place = where(parties[0])
     if all(map(may_progress, parties)):
+        if all(_may_only_spin(view, party) for party in parties):
+            summary = (
+                f"It is not clear yet whether anything hangs: {who(parties)} run Python code, for example {place}, and "
+                "nothing shows that their calls return. A loop that waits for a change of memory looks the same."
+            )
+            return _not_clear(view, summary, parties)
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
         return Candidate(cause="not-a-hang", confidence="medium", summary=summary, evidence=evidence_of((), parties))
     if not all(may_progress(party) or in_own_code(party) for party in parties):
@@ -93,6 +102,10 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         summary = f"{lead}and none is working: {who(parties)} sleep in {place} and wake up repeatedly."
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
+    return _not_clear(view, summary, parties)
+
+
+def _not_clear(view: JobView, summary: str, parties: Sequence[Party]) -> Candidate:
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -100,6 +113,15 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         evidence=evidence_of((), parties),
         decided_by=longer_look(view),
     )
+
+
+def _may_only_spin(view: JobView, party: Party) -> bool:
+    """Whether it runs in Python's own code, and all local variables of its functions are as they were in the look
+    before this one, or there was none."""
+    if party.kind != "python-code" or party.thread is None or not all(party.thread.marks or (0,)):
+        return False
+    before = [one for one in (view.before[-1].parties if view.before else ()) if one.process.pid == party.process.pid]
+    return all(one.thread is not None and one.thread.marks == party.thread.marks for one in before)
 
 
 def _exchanged(view: JobView, party: Party) -> bool:
@@ -131,7 +153,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     moved = frozenset(view.moved)
     went = [party for party in parties_without(view.parties, view.gone) if party.index in moved]
     proof = frozenset(went).intersection(waiting) if waiting else went
-    if not proof or view.of("fatal"):
+    if not proof or view.of("fatal") or all(_may_only_spin(view, party) for party in view.parties):
         return None
     all_of_them = len(went) == len(view.parties)
     rest = parties_without(view.parties, went)
@@ -140,12 +162,48 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     ]
     if rest and len(set(ranks)) < len(ranks):
         return None  # ranks of several jobs: progress of one says nothing of the other
+    if _on_their_own(view, rest):
+        return None
     summary = f"{start(who(went))} moved between the two samples, so the job is not stuck. " + (
         "It may be slow." if all_of_them else _the_rest(rest)
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), went))
+
+
+def some_stand(view: JobView) -> Optional[Candidate]:
+    """Ranks went on, and others, who exchange nothing with them, are all in one collective: it may just take long."""
+    moved = [party for party in view.parties if party.index in view.moved]
+    stand = _on_their_own(view, parties_without(view.parties, moved))
+    if not moved or not stand or looked_long(view) or len({(one.group, one.judged.collective) for one in stand}) > 1:
+        return None
+    summary = (
+        f"It is not clear yet whether anything hangs: {who(moved)} moved between the two samples, but {who(stand)} "
+        f"{verb(stand, 'stands', 'stand')} in {closed(where(stand[0]))} and wait for none of them."
+    )
+    return _not_clear(view, summary, [*stand, *moved])
+
+
+def _on_their_own(view: JobView, rest: Sequence[Party]) -> List[Party]:
+    """Those that did not run, in collectives whose members are all among them, and such members that have not come: for
+    other ranks they wait in no way that shows. So stand the ranks of one replica while another one works."""
+    some = [party for party in rest if party.index in view.still and party.group in (*COMMUNICATION, *_AWAY)]
+    if len({party.process.rank for party in view.parties}) < len(view.parties):
+        return []
+    while some:
+        ranks, pids = {party.process.rank for party in some}, {party.process.pid for party in some}
+        left = [party for party in some if _waits_among(party, ranks, pids)]
+        if len(left) == len(some):
+            break
+        some = left
+    return some if any(party.group in COMMUNICATION for party in some) else []
+
+
+def _waits_among(party: Party, ranks: Collection[Optional[int]], pids: Collection[Optional[int]]) -> bool:
+    if party.group in _AWAY:
+        return all(set(ends) <= set(pids) for ends in other_ends(party))
+    return party.process.rank in party.ranks and set(party.ranks) <= set(ranks)
 
 
 def _the_rest(parties: Sequence[Party]) -> str:
@@ -158,6 +216,3 @@ def _the_rest(parties: Sequence[Party]) -> str:
             f"{start(who(others))} did not move: {verb(others, 'its call', 'their calls')} may just take long."
         )
     return " ".join(sentences)
-
-
-PATTERNS = (goes_on, nothing_to_do, all_busy)

@@ -186,7 +186,10 @@ def _listens(view: JobView, party: Party) -> bool:
 
 
 def _asks_another(party: Party) -> bool:
-    """Waits for a message of another process of its program, which is there."""
+    """Waits for a message of another process of its program, which is there and does not wait for it in turn."""
+    back = (one for peer in party.process.peers if peer.thread == party.lwp for one in peer.then)
+    if any(not isinstance(one.processes, Missing) and party.process.pid in one.processes for one in back):
+        return False
     return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in other_ends(party))
 
 

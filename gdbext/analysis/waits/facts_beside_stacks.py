@@ -27,6 +27,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "idle": (
         healthy.nothing_to_do,
         healthy.all_busy,
+        healthy.some_stand,
         changing_hands.changing_hands,
         *at_rest.PATTERNS,
         *own_work.PATTERNS,
