@@ -15,6 +15,7 @@ from gdbext.analysis.verdict.candidate import Candidate, evidence_of, is_majorit
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
 from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
+from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
 from gdbext.model.stack import ThreadStack
 
@@ -118,10 +119,12 @@ def _not_clear(view: JobView, summary: str, parties: Sequence[Party]) -> Candida
 def _may_only_spin(view: JobView, party: Party) -> bool:
     """Whether it runs in Python's own code, and all local variables of its functions are as they were in the look
     before this one, or there was none."""
-    if party.kind != "python-code" or party.thread is None or not all(party.thread.marks or (0,)):
+    now = party.thread
+    if now is None or not now.marks or not (party.kind == "python-code" or (party.kind in OF_ITS_OWN and now.gil)):
         return False
     before = [one for one in (view.before[-1].parties if view.before else ()) if one.process.pid == party.process.pid]
-    return all(one.thread is not None and one.thread.marks == party.thread.marks for one in before)
+    pairs = [pair for one in before for pair in zip(one.thread.marks if one.thread is not None else (), now.marks)]
+    return not any(old and new and old != new for old, new in pairs)
 
 
 def _exchanged(view: JobView, party: Party) -> bool:

@@ -12,7 +12,7 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
-from gdbext.analysis.progress.own_hangs import dead_children, kept_gil, loop_tasks
+from gdbext.analysis.progress.own_hangs import dead_children, in_debugger, kept_gil, loop_tasks
 from gdbext.analysis.verdict import causes_in_logs, unread_ranks, witness_evidence
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party
@@ -34,7 +34,14 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     ),
     "witnesses": witness_evidence.PATTERNS,
     "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS),
-    "standstill": (*loop_tasks.LOST, *dead_children.LOST, *kept_gil.LOST, *own_work.LOST, *at_rest.LOST),
+    "standstill": (
+        *loop_tasks.LOST,
+        *dead_children.LOST,
+        *kept_gil.LOST,
+        *in_debugger.LOST,
+        *own_work.LOST,
+        *at_rest.LOST,
+    ),
     "last-resort": nobody_acts.LOST,
     "counters": launch_counts.PATTERNS,
     "logs": causes_in_logs.PATTERNS,

@@ -8,7 +8,18 @@ from __future__ import annotations
 from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_in_c, python_thread, python_wait
 from gdbext.knowledge.frame_precedence import LEAF, PYTHON
 
+DEBUGGER = "python-debugger"
+"""Frame rule of a prompt of Python's debugger."""
+
 RULES = (
+    python_wait(
+        DEBUGGER,
+        "io",
+        r"_?cmdloop|interaction",
+        r"(^|/)(pdb|IPython/core/debugger|pudb/debugger)\.py$",
+        "pdb.py: breakpoint() or set_trace() was called, and the prompt reads a terminal or pipe",
+        rank=LEAF + 4,
+    ),
     python_wait(
         "python-lock-of-processes",
         "mutex",

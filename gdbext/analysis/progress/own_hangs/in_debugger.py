@@ -1,0 +1,70 @@
+"""Processes that a debugger keeps: at the prompt of Python's own one, or stopped by a tracer, while others wait."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from gdbext.analysis.progress.own_work import is_working
+from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.knowledge.frames.python.standard_library import DEBUGGER
+from gdbext.model.codes import Given, ReadState
+from gdbext.model.job import RankSnapshot
+from gdbext.model.missing import Missing
+from gdbext.model.verdict import Evidence, ThreadJudgement
+
+_TRACED = "t"
+"""State of a thread that its tracer has stopped (proc_pid_stat(5))."""
+
+
+def held_by_debugger(view: JobView) -> Optional[Candidate]:
+    """Who waits for a command did not run between the two copies, and nobody else works. Ranks in a collective wait for
+    whoever has not come, which is told as such."""
+    if view.given is not Given.LIVE or not view.has_two_looks or view.of(*COMMUNICATION, "init", "teardown"):
+        return None
+    asking = [one for index in range(len(view.processes)) for one in threads_of(view, index) if _at_prompt(one)]
+    traced = [_party(process) for process in view.snapshot.processes if _is_traced(view, process)]
+    indexes = {one.index for one in (*asking, *traced)}
+    others = [party for party in view.parties if party.index not in indexes]
+    if not indexes or any(is_working(view, party) for party in others):
+        return None
+    if asking:
+        what = f"{start(who(asking))} {verb(asking, 'waits', 'wait')} for a command of a debugger in {where(asking[0])}"
+    else:
+        what = f"{start(who(traced))} {verb(traced, 'is', 'are')} stopped by a debugger or tracer that is attached"
+    if others:
+        what += f"; {who(others)} {verb(others, 'waits', 'wait')}, for example in {where(others[0])}"
+    seen = tuple(Evidence(f"{one.process.label} is in state t: its tracer has stopped it", one.index) for one in traced)
+    return Candidate(
+        cause="other",
+        confidence="medium",
+        summary=f"{what}. End the debugger's session, and they resume.",
+        culprits=(*asking, *traced),
+        victims=tuple(others),
+        evidence=(*seen, *evidence_of(asking, others)),
+    )
+
+
+def _at_prompt(one: Party) -> bool:
+    return one.judged.rule == DEBUGGER and stands(one)
+
+
+def _is_traced(view: JobView, process: RankSnapshot) -> bool:
+    """Whether it could not be read, and somebody who waits for it saw that its tracer had stopped it."""
+    if process.state is not ReadState.LOST or process.threads or not process.alive:
+        return False
+    peers = (peer for party in view.parties for peer in party.process.peers if peer.thread == party.lwp)
+    return any(
+        (process.pid, _TRACED) in zip(peer.processes, peer.states)
+        for peer in peers
+        if not isinstance(peer.processes, Missing)
+    )
+
+
+def _party(process: RankSnapshot) -> Party:
+    return Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
+
+
+LOST = (held_by_debugger,)
