@@ -57,9 +57,10 @@ def _is_traced(view: JobView, process: RankSnapshot) -> bool:
         return False
     peers = (peer for party in view.parties for peer in party.process.peers if peer.thread == party.lwp)
     return any(
-        (process.pid, _TRACED) in zip(peer.processes, peer.states)
+        pid == process.pid and state == _TRACED
         for peer in peers
         if not isinstance(peer.processes, Missing)
+        for pid, state in zip(peer.processes, peer.states)
     )
 
 

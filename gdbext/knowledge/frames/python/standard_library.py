@@ -6,7 +6,7 @@ What waits in C leaves no Python frame of its own: the function that called it i
 from __future__ import annotations
 
 from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_in_c, python_thread, python_wait
-from gdbext.knowledge.frame_precedence import LEAF, PYTHON
+from gdbext.knowledge.frame_precedence import LEAF, OUTER, PYTHON
 
 DEBUGGER = "python-debugger"
 """Frame rule of a prompt of Python's debugger."""
@@ -18,7 +18,7 @@ RULES = (
         r"_?cmdloop|interaction",
         r"(^|/)(pdb|IPython/core/debugger|pudb/debugger)\.py$",
         "pdb.py: breakpoint() or set_trace() was called, and the prompt reads a terminal or pipe",
-        rank=LEAF + 4,
+        rank=OUTER + 1,
     ),
     python_wait(
         "python-lock-of-processes",
