@@ -14,9 +14,9 @@ from gdbext.capture.cores.core_notes import Notes
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import StartBlock, arguments_of, environ_of, start_block
 from gdbext.capture.memory.environ import recorded
-from gdbext.capture.python import python_arguments
-from gdbext.capture.python.python_frames import Frozen, Limits, freeze, resolve
+from gdbext.capture.python.python_frames import Frozen, Limits, freeze
 from gdbext.capture.python.runtime import find_interpreter
+from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.of_cores import Dumped, DumpedProcesses
 from gdbext.discovery.ranks.selectors import Selector
@@ -169,14 +169,13 @@ def mark_crashed_thread(stacks: Sequence[ThreadStack], crashed: Optional[int], t
 
 
 def python_of(one: OpenCore, tids: Sequence[int]) -> Tuple[Optional[PythonStacks], Tuple[str, ...]]:
-    """Python's frames by the memory of the core, and why there are none or not all."""
+    """What is read of Python's threads, by the memory of the core, and why there is nothing or not all."""
     program = one.objects.opens(one.objects.program) if one.objects.program else None
     found = find_interpreter(one.objects.opened_maps(), one.core.read, program)
     if isinstance(found, Missing):
         return None, () if found.code is Code.NOT_PYTHON else (f"no Python frames: {found.reason}",)
     frozen: Frozen = freeze(found, one.core.read, Limits(seconds=_SECONDS))
-    arguments = python_arguments.reader(frozen, one.core.read)
-    stacks = resolve(frozen, one.core.read, tids, arguments=arguments)
+    stacks = resolve_all(frozen, one.core.read, tids)
     return stacks, tuple(f"Python: {problem}" for problem in stacks.problems)
 
 

@@ -42,7 +42,8 @@ def tasks_in_circle(view: JobView) -> Optional[Candidate]:
         if not circle:
             continue
         rests = stands(loop)
-        if not rests and (any(task.limited for task in circle) or not _seen_before(view, loop, circle)):
+        seen = view.given is Given.CORE or _seen_before(view, loop, circle)  # a core is of one moment
+        if not rests and (any(task.limited for task in circle) or not seen):
             continue
         following = [*circle[1:], circle[0]]
         pairs = [f"{_label(one)} waits in {_place(one)} for a lock that {_label(other)} holds"
@@ -110,7 +111,7 @@ def unfinished(loop: Party) -> Iterator[str]:
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:
     """Threads that run a loop and wait for events, with their tasks."""
-    if view.given is not Given.LIVE:
+    if view.given not in (Given.LIVE, Given.CORE):
         return
     for process in view.snapshot.processes:
         by_thread: Dict[int, List[PythonTask]] = {}
