@@ -49,7 +49,8 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
         f"where idle workers wait. {'A single process cannot show whether its peers are idle too.' if alone else found}"
     )
-    confidence = "low" if alone else "high" if whole else "medium"
+    unread = any(not task.frames for party in idle for task in party.process.tasks)
+    confidence = "low" if alone or unread else "high" if whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
 
 

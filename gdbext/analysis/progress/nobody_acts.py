@@ -33,6 +33,8 @@ from gdbext.model.codes import Code
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
+_LATER = 5
+"""How many times the span in which the others were started a process must have come after them to be no sibling."""
 _RUNS, _THREADS = regex(r"(\w+\.)?run$"), regex(r"(^|/)threading\.py$")
 _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 
@@ -177,7 +179,8 @@ def _came_late(view: JobView, one: Party) -> bool:
         return False
     past = [party for party in view.parties if party.index != one.index and _is_past(party, mine)]
     times = [party.process.started for party in past if party.process.started is not None]
-    return bool(past) and len(times) == len(past) and began - max(times) > max(times) - min(times)
+    spread = max(times) - min(times) if times else 0
+    return bool(past) and len(times) == len(past) and began - max(times) > _LATER * (spread + 1)
 
 
 def _caller(one: Party) -> Optional[Frame]:

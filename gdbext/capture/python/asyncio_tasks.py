@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import time
+from dataclasses import replace
 from itertools import islice
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
@@ -31,6 +32,7 @@ from gdbext.knowledge.runtimes.cpython_objects import (
     CoroutineRow,
 )
 from gdbext.model.missing import Missing
+from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame
 from gdbext.model.tasks import MOST_TASKS, PythonTask
 
@@ -63,14 +65,32 @@ TasksOf = Callable[[FrozenThread, int], Tuple[PythonTask, ...]]
 
 
 def reader(frozen: Frozen, read: Read) -> TasksOf:
-    """For a thread and its LWP the tasks of the loop that it runs, at most MOST_TASKS; () of any other thread, of
-    releases that are not known, and where reading all tasks takes too long."""
+    """For a thread and its LWP the tasks of the loop that it runs, at most MOST_TASKS, and one of which nothing is
+    known where reading all takes too long; () of any other thread, and of releases that are not known."""
     version = frozen.interpreter.version
     coroutines, variables, objects = COROUTINES.get(version), LOCALS.get(version), OBJECTS.get(version)
     if coroutines is None or variables is None or objects is None:
         return lambda thread, lwp: ()
     walk = Locals(frozen, variables, Pages(read))
     return _Tasks(walk, Attributes(Containers(walk, objects)), coroutines).of
+
+
+def with_unread(stacks: PythonStacks) -> PythonStacks:
+    """With a task of which nothing is known for each loop whose tasks this release hides, and what is to be said."""
+    version = tuple(map(int, stacks.version.split(".")))
+    loops = (tid for tid, one in stacks.threads.items() if any(_is_one(_place(frame), _RUNS) for frame in one.frames))
+    hidden = () if version in COROUTINES else tuple(PythonTask(thread=tid, frames=()) for tid in loops)
+    found = (*stacks.tasks, *hidden)
+    unread = len({task.thread for task in found if not task.frames})
+    if not unread:
+        return stacks
+    many = "an event loop" if unread == 1 else f"{unread} event loops"
+    text = f"what tasks of {many} wait for was not read (asyncio of Python {stacks.version})"
+    return replace(stacks, tasks=found, problems=(*stacks.problems, text))
+
+
+def _place(frame: Frame) -> Place:
+    return frame.function, frame.file, frame.line
 
 
 class _Tasks:
@@ -88,7 +108,7 @@ class _Tasks:
         loops = self._loops(_variable(found, "self"))
         own = (task for task in self._all(found.module) if self._pages.word(task + OF_LOOP) in loops)
         tasks = tuple(islice(filter(None, (self._task(task, lwp) for task in own)), MOST_TASKS))
-        return () if self._late() else tasks
+        return (PythonTask(thread=lwp, frames=()),) if self._late() else tasks
 
     def _late(self) -> bool:
         return self._until is not None and time.monotonic() > self._until

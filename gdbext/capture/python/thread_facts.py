@@ -12,7 +12,7 @@ from gdbext.model.python import PythonStacks
 
 def resolve_all(frozen: Frozen, read: Read, tids: Collection[int]) -> PythonStacks:
     """Frames with their arguments, marks and lengths of local variables, and tasks. `tids`: the threads that exist."""
-    return resolve(
+    found = resolve(
         frozen,
         read,
         tids,
@@ -21,3 +21,4 @@ def resolve_all(frozen: Frozen, read: Read, tids: Collection[int]) -> PythonStac
         lengths=local_lengths.reader(frozen, read),
         tasks=asyncio_tasks.reader(frozen, read),
     )
+    return asyncio_tasks.with_unread(found)

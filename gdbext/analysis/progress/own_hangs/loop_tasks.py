@@ -79,6 +79,7 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
             "should act has ended, or waits as well."
         )
         sure = _wakes_itself(loop) or (takes_clients_alone(loop) and not _victims(view, loop))
+        sure = sure and all(map(stands, threads_of(view, loop.index)))  # else one of its threads may still answer
         return _found(view, loop, summary, "medium" if sure else "low")
     return None
 
