@@ -145,6 +145,15 @@ def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
     assert (found.cause, found.finding) == ("not-a-hang", False)
 
 
+@pytest.mark.parametrize(("then", "cause"), [(100, "unknown"), (9, "not-a-hang")], ids=["it waits back", "it does not"])
+def test_followers_of_a_leader_whose_front_end_waits_for_it_in_turn(then, cause):
+    back = Peer(99, "pipe:[8]", (then,), ("S",), ("python",))
+    peer = Peer(100, "pipe:[7]", (99,), ("S",), ("python",), then=(back,))
+    leader = rank(0, stack(*GETS, *MAIN, id="100", lwp=100, state="S", switches=0), pid=100, peers=(peer,))
+    found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
+    assert (found.cause == "not-a-hang") is (cause == "not-a-hang")
+
+
 ASKS_ZMQ = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5", "recv_pyobj@zmq/sugar/socket.py:985")
 
 

@@ -57,6 +57,21 @@ def test_one_look_at_what_gdb_holds_proves_a_circle_alone():
     assert held(task("get", *ACQUIRE, wants=3), LISTENS).cause != "lock-order-deadlock"
 
 
+def test_a_core_file_proves_a_circle_that_no_time_out_ends():
+    def dumped(*tasks):
+        return judge(replace(live(replace(server(*tasks, switches=None), source="core")), apart=None)).verdict
+
+    assert (dumped(IN, OUT, LISTENS).cause, dumped(IN, OUT, LISTENS).culprits) == ("lock-order-deadlock", (0,))
+    assert dumped(replace(IN, limited=True), OUT, LISTENS, READER).cause != "lock-order-deadlock"
+
+
+def test_a_thread_that_does_not_stand_may_still_answer():
+    works = stack("poll@libc.so.6", "run@libgrpc.so", "start_thread@libc.so.6", switches=3, state="S", syscall=LIMITED)
+    alone = server(task("get", *ACQUIRE, wants=3, waits_for="Future"), LISTENS)
+    assert found(alone).confidence == "medium"
+    assert found(replace(alone, threads=(*alone.threads, replace(works, name="grpc_global_tim")))).confidence == "low"
+
+
 def test_a_semaphore_in_a_circle_may_have_another_holder_who_lets_it_go():
     slots = tuple(
         replace(one, frames=(frame("Semaphore.acquire@asyncio/locks.py:400"), *one.frames[2:])) for one in (IN, OUT)

@@ -9,6 +9,7 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python import asyncio_tasks
 from gdbext.capture.python.python_frames import freeze, resolve, thread_of
 from gdbext.capture.python.runtime import find_interpreter
+from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.knowledge.runtimes.cpython_objects import COROUTINES
 from tests.inferiors.python_target import PythonTarget, interpreters
 
@@ -44,11 +45,13 @@ def test_tasks_locks_and_who_has_them(version):
     assert not tasks["waits"].holds and {name for name, task in tasks.items() if task.limited} == set(waits)
 
 
-def test_where_the_tasks_take_too_long_none_is_told_of(monkeypatch):
+def test_where_the_tasks_take_too_long_that_is_said_and_nothing_is_known_of_them(monkeypatch):
     monkeypatch.setattr(asyncio_tasks, "_SECONDS", -1.0)
     with PythonTarget("python_tasks.py", python=PYTHONS[max(PYTHONS)]) as target:
         state, read = frozen(target.pid)
-        assert resolve(state, read, [target.pid], tasks=asyncio_tasks.reader(state, read)).tasks == ()
+        found = resolve_all(state, read, [target.pid])
+    assert [(task.thread, task.frames) for task in found.tasks] == [(target.pid, ())]
+    assert "what tasks of an event loop wait for was not read" in found.problems[-1]
 
 
 def test_of_a_task_that_cannot_be_read_it_is_known_that_it_is_there():
@@ -65,10 +68,13 @@ def test_of_a_task_that_cannot_be_read_it_is_known_that_it_is_there():
 
 
 @pytest.mark.parametrize("version", sorted(set(interpreters()) - set(COROUTINES)), ids=str)
-def test_of_other_releases_there_are_none(version):
+def test_of_other_releases_it_is_said_that_they_were_not_read(version):
     with PythonTarget("python_tasks.py", python=interpreters()[version]) as target:
         state, read = frozen(target.pid)
         assert asyncio_tasks.reader(state, read)(thread_of(state, read, target.pid), target.pid) == ()
+        found = resolve_all(state, read, [target.pid])
+    assert [(task.thread, task.frames) for task in found.tasks] == [(target.pid, ())]
+    assert found.problems[-1].endswith(f"(asyncio of Python {found.version})")
 
 
 def test_damaged_memory_has_no_tasks():
