@@ -43,6 +43,14 @@ def test_a_main_thread_beside_a_server_that_waits_for_what_only_its_program_give
     assert sign in answer.summary and "Apart from that, pid 100 waits for requests" in answer.summary
 
 
+def test_where_nobody_counted_who_ran_a_thread_shows_nothing():
+    def look(switches):
+        inside = still(*WAITS, "wait@threading.py:629", *HANDLER, switches=switches)
+        return judge(replace(live(process(0, still(*SELECTS, *SERVES[:1], switches=None), inside)), apart=None))
+
+    assert (look(None).verdict.cause, look(0).verdict.cause) == ("not-a-hang", "unknown")
+
+
 @pytest.mark.parametrize(
     "frames",
     [

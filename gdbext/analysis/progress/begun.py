@@ -94,7 +94,9 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
 def _stands_amid(one: Party) -> bool:
     """Whether a thread waits without a limit for what it has asked for, or inside of a request that it answers. What a
     pool's task waits for may be orders."""
-    if one.judged.helper is not None or one.judged.idle or one.judged.rule in _OF_SUPERVISORS or not stands(one):
+    if one.judged.helper is not None or one.judged.idle or one.judged.rule in _OF_SUPERVISORS:
+        return False
+    if not stands(one) or one.thread is None or one.thread.switches is None:  # nobody counted
         return False
     if one.kind != "io" and matches_any(HANDLERS, calls_of(one)):  # else it may read its client's next request
         return True

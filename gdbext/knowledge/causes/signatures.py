@@ -262,6 +262,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "not-read",
             "stopped-holder",
             "spins_for_dead_child",
+            "held_by_debugger",
             "nobody",
             "messages",
             "result_lost",
@@ -276,7 +277,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the stack of a waiting rank does not show what the GPU runs: a spinning kernel (90-100 % utilisation at low "
         "power; a custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
         "home-ops#13342; vllm-project/vllm#8410; NVIDIA/nccl#1730",
-        ("cannot_tell", "tasks_wait"),
+        ("cannot_tell", "amid_something", "some_stand"),
     ),
     *LATE_SIGNATURES,
 )
