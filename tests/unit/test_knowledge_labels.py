@@ -9,7 +9,7 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, own_work
-from gdbext.analysis.progress.own_hangs import dead_children, kept_gil, loop_tasks
+from gdbext.analysis.progress.own_hangs import dead_children, in_debugger, kept_gil, loop_tasks
 from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.verdict import causes_in_logs
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
@@ -85,6 +85,7 @@ def test_labels_of_the_contract():
 _ROOMS = (
     at_rest,
     dead_children,
+    in_debugger,
     kept_gil,
     loop_tasks,
     own_work,
