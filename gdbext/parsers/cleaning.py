@@ -10,11 +10,13 @@ from gdbext.model.text.patterns import regex, union_pattern
 
 
 class Stream(NamedTuple):
-    """Whose lines these are, where every line carries the name of its writer. All empty where none does."""
+    """Whose lines these are, where every line carries the name of its writer. All empty where none does. `error`: a
+    logger has printed this line as an error."""
 
     source: str = ""
     rank: Optional[int] = None
     pid: Optional[int] = None
+    error: bool = False
 
 
 UNNAMED = Stream()
@@ -75,6 +77,14 @@ _FENCE = regex(r"~{3,20} ?\w{0,20}\s*\Z")
 _SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div|span|tt|font|li)(?: [^>]{0,200})?/?>")
+_CELL = regex(
+    r"\|(?: {3,200}\|){1,6} (?P<text>\S.*?) {1,4000}\|\Z"
+    r"|\| \S{1,100} {1,80}\| \d{1,6} {1,20}\| [A-Z]{4,20}: (?P<state>.*?) {1,4000}\|\Z"
+)
+"""A line of a cell whose neighbours are empty, and the cell that says in which state a model is: Triton's server."""
+_BORDER = len(" |")
+_ENDS_IN_ADDRESS = regex(r"0x[0-9a-f]{6,16}\]?\Z")
+_LOGGED_ERROR = regex(r"[^\"]{0,160}?\b(?:ERROR|CRITICAL|FATAL)\b[^\"]{0,120}\bFile \"")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
 
 
@@ -99,7 +109,7 @@ def with_plus(text: str) -> str:
 def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
     learned, indented = LearnedPrefixes(), Indented()
-    for line in lines:
+    for line in _cells(lines):
         text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
         if "--Type <" in text:
             text = _PAGER.sub("", text)
@@ -113,6 +123,7 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _TAGS.sub("", text)
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text).replace("\xa0", " ")
+        error = 'File "' in text and _LOGGED_ERROR.match(text) is not None
         stream, text = split_prefix(text)
         said, _, rest = text.partition("Traceback (most recent")
         if rest and ("xception" in said or "rror" in said):
@@ -123,7 +134,25 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _without_markup(text)
         if "0x" in text:
             text = with_plus(text)
+        stream = stream._replace(error=True) if error else stream
         yield stream, "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
+
+
+def _cells(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with those of a table's last cell alone where the others only continue, or say whose it is. One that fills
+    its cell goes on in the next, but for a frame."""
+    held = ""
+    for line in lines:
+        found = _CELL.match(line.rstrip()) if line.startswith("| ") else None
+        text = line if found is None else held + (found.group("text") or found.group("state"))
+        if held and found is None:
+            yield held
+        filled = found is not None and len(line.rstrip()) - found.end(found.lastgroup or 0) == _BORDER
+        held = text if filled and len(text) < _LONGEST and not _ENDS_IN_ADDRESS.search(text) else ""
+        if not held:
+            yield text
+    if held:
+        yield held
 
 
 def _console(text: str) -> str:
@@ -150,7 +179,7 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
     """Take off what log collectors and people put before a line."""
     if not _ANY_PREFIX.match(text):
         return UNNAMED, text  # almost every line
-    source, rank, pid = UNNAMED
+    source, rank, pid, _ = UNNAMED
     for _ in range(_MOST_PREFIXES):
         if not _ANY_PREFIX.match(text):
             break

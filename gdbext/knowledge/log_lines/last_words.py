@@ -111,6 +111,8 @@ HANDLERS = {
 }
 """Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread."""
 
-LAST_WORDS = frozenset(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))
+RAISED = "the traceback of an exception: a line of it raises one, or a logger printed it as an error"
+
+LAST_WORDS = frozenset((RAISED, *(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))))
 """Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is
 made, which is where the thread waited: a wait that their frames name says more."""

@@ -178,7 +178,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "opposite-orders-seen",
         r"lock-order-inversion \(potential deadlock\)|Cycle in lock order graph: |Potential Mutex deadlock"
-        r"|cycle in the historical lock ordering graph|POTENTIAL DEADLOCK: |[Ll]ock order \"0x\w{1,16}\" before \"0x",
+        r"|cycle in the historical lock ordering graph|POTENTIAL DEADLOCK: |[Ll]ock order \"0x\w{1,16}\"? before \"?0x",
         "a lock checker saw locks taken in opposite orders: a deadlock is possible, but need not have happened",
         "ThreadSanitizer; absl/synchronization/mutex.cc; go-deadlock; Valgrind's Helgrind",
         "lock-order-deadlock",

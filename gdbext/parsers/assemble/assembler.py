@@ -119,9 +119,12 @@ class Assembler:
     def messages(self) -> List[LogMessage]:
         return self._roll.messages
 
-    def feed(self, line: str) -> None:
+    def feed(self, line: str, error: bool = False) -> None:
+        """Take a line. `error`: a logger has printed it as one."""
         for whole in self._unwrapper.feed(line):
             self._take(whole)
+        if error and self._thread is not None:
+            self._thread.raises = True  # what a logger calls an error is no look at a thread that lives
 
     def finish(self) -> None:
         for whole in self._unwrapper.flush():
@@ -349,7 +352,7 @@ class Assembler:
 
     def _source_line(self, code: Code, tool: str) -> None:
         if self._thread is not None and self._state is State.OPEN:
-            self._thread.code = self._thread.code or code.text
+            self._thread.read_source(code.text)
 
     def _say(self, said: LogMessage, tool: str) -> None:
         thread, process = self._thread, self._roll.here

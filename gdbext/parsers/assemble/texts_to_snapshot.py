@@ -167,7 +167,8 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     carried = False  # whether the lines of a stack follow that begins behind a prefix
-    for stream, line in clean_lines(text_lines.lines(text)):
+    for written, line in clean_lines(text_lines.lines(text)):
+        stream = written._replace(error=False)
         if stream != UNNAMED:
             carried = "Traceback (most recent" in line
         elif _CONTINUATION.match(line) or carried:
@@ -181,7 +182,7 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
             one, stream = streams.get(UNNAMED), UNNAMED
         if one is None:
             one = streams[stream] = Assembler(stream, tally)
-        one.feed(line)
+        one.feed(line, written.error)
     for one in streams.values():
         one.finish()
     return list(streams.values())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.knowledge.log_lines.last_words import CURRENT, HANDLERS
+from gdbext.knowledge.log_lines.last_words import CURRENT, HANDLERS, RAISED
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
 from gdbext.parsers.assemble.line_events import FrameLine, ThreadHead
 from gdbext.parsers.source_line import call_frame
@@ -16,7 +17,7 @@ MOST_FRAMES = 1024
 
 MOST_PROBLEMS = 12
 LONGEST_PROBLEM = 300
-
+_RAISE = regex(r"\s{0,200}raise(?: |$)")
 
 INTERRUPT = "KeyboardInterrupt"
 """What a Ctrl-C raises: whoever is interrupted was alive, in the wait that the traceback shows."""
@@ -39,6 +40,7 @@ class Thread:
     last: int = -1  # highest frame number so far
     interrupted: bool = False  # by Ctrl-C, as all of its text
     code: str = ""  # source line of the last frame
+    raises: bool = False  # a source line is a `raise`, or a logger has called its stack an error
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
     def add(self, line: FrameLine, kind: str) -> bool:
@@ -72,6 +74,11 @@ class Thread:
         frame = None if line.number is None else self._shown.get(line.number)
         return frame is not None and frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
 
+    def read_source(self, line: str) -> None:
+        """The source line of the frame read last."""
+        self.code = self.code or line
+        self.raises = self.raises or _RAISE.match(line) is not None
+
     def clear(self) -> None:
         """Forget the frames: the whole stack follows."""
         self.frames, self.numbers, self.addressed = [], [], []
@@ -100,7 +107,7 @@ class Thread:
             self.complain("this thread is printed more than once; the last print counts")
         head = self.head
         if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
-            self.complain(INTERRUPT if self.interrupted and self.kind == "traceback" else HANDLERS.get(self.kind, ""))
+            self.complain(self._made_by())
         if self.kind == "faulthandler" and head.current and frames and not self.problems:
             self.complain(CURRENT)
         gaps = self._gaps()
@@ -137,7 +144,13 @@ class Thread:
 
     def _ended_well(self) -> bool:
         """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""
-        return bool(self.problems) or not self.head.outermost_first
+        return bool(self.problems) or not self.reversed
+
+    def _made_by(self) -> str:
+        """What makes stacks of this kind, which have no head of a live thread."""
+        if self.kind == "traceback":
+            return INTERRUPT if self.interrupted else RAISED if self.raises else HANDLERS[self.kind]
+        return HANDLERS.get(self.kind, "")
 
     def _gaps(self) -> str:
         """Which frame numbers are missing in the text."""

@@ -1,4 +1,4 @@
-"""Reports of the address, memory and thread sanitizers: the stack that is wrong, and those of other moments."""
+"""Reports of the sanitizers and of valgrind: the stack that is wrong, and those of other moments."""
 
 from __future__ import annotations
 
@@ -46,6 +46,14 @@ def _bare_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(match.group("name"), pc=number(match.group("pc"))), int(match.group("number")))
 
 
+def _valgrind_frame(match: Match[str]) -> Event:
+    """`==7==    at 0x4A: f (f.c:12)` begins a stack, `==7==    by 0x4B: g (in /lib/libg.so)` goes on with it."""
+    file, line = match.group("file"), match.group("line")
+    place = Place(match.group("lib"), file, int(line) if line else None)
+    name = "" if match.group("name") == "???" else match.group("name")
+    return FrameLine(named_frame(name, place), 0 if match.group("at") == "at" else None)
+
+
 def _warning(match: Match[str]) -> Event:
     """Of the thread sanitizer, which goes on: nobody died."""
     pid = int(match.group("pid"))
@@ -59,6 +67,28 @@ def _acquires(match: Match[str]) -> Event:
 
 
 ROWS: Tuple[Row, ...] = (
+    row(
+        "valgrind",
+        "== ",
+        r"==\d{1,9}==\s{1,8}(?P<at>at|by) 0x[0-9A-F]{1,16}: (?P<name>\S.{0,1000}?) "
+        r"\((?:in (?P<lib>[^()]{1,400})|(?P<file>[^():\s]{1,300}):(?P<line>\d{1,9}))\)$",
+        _valgrind_frame,
+    ),
+    row(
+        "",
+        "== ",
+        r"==\d{1,9}==\s{1,8}(?:Address 0x|Block was alloc'd|followed by a later acquisition|Required order |Lock at "
+        r"|Thread #\d{1,6} was created|This conflicts with |Uninitialised value was )",
+        lambda _: OtherStack(),
+        "valgrind",
+    ),
+    row("", "== Thread ", r"==\d{1,9}== Thread \d{1,6}:?$", detail),
+    row(
+        "valgrind",
+        "== ",
+        r"==\d{1,9}== (?:Invalid (?:read|write|free)|Process terminating with default action)",
+        lambda match: Several((LogMessage(match.string.strip(), about="next"), ThreadHead(current=True))),
+    ),
     row(
         "sanitizer",
         "Sanitizer:",

@@ -160,6 +160,12 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,8}frame " + _COUNT + r"(?P<name>.+) \((?P<pc>0x[0-9a-f]+) in (?P<lib>[^()]+)\)$",
         _torch_frame,
     ),
+    row(
+        "torch",
+        "() [0x",
+        r"\s{0,8}frame " + _COUNT + r"(?P<lib>[^\s()]{1,400})\((?P<name>)\) \[(?P<pc>0x[0-9a-f]+)\]$",
+        _torch_frame,
+    ),
     row("lldb", "frame #", r"\s{0,8}\*?\s{0,4}frame " + _COUNT + r"(?:(?P<pc>0x[0-9a-f]+) )?(?P<body>.+)", _lldb_frame),
     row("gdb", "#", r"\s{0,12}(?:=>|\*)?\s{0,4}" + _COUNT + r"(?P<body>\S.*)", _gdb_frame),
     row("", "db) ", r"\((?:cuda-)?(?:gdb|lldb)\) (?P<command>.*)", _prompt),
