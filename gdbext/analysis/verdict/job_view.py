@@ -8,6 +8,7 @@ from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequen
 
 from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
+from gdbext.knowledge.frames.python.interpreter import STARTERS
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
@@ -235,6 +236,8 @@ def build_view(
             unseen.append(process)
         else:
             parties.append(party)
+    parents = _parents(parties)
+    parties, unseen = parties_without(parties, parents), [*unseen, *(one.process for one in parents)]
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]
     split = _threads_as_parties(snapshot, processes)
@@ -251,6 +254,14 @@ def build_view(
         still=still,
         before=before,
     )
+
+
+def _parents(parties: Sequence[Party]) -> List[Party]:
+    """Of a text: who waits for the end of processes that it has started, beside some that communicate. It has started
+    the ranks and is none; of what was read alive the processes themselves tell."""
+    if not any(party.group in COMMUNICATION for party in parties):
+        return []
+    return [party for party in parties if party.judged.rule in STARTERS and party.process.given is Given.TEXT]
 
 
 def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:

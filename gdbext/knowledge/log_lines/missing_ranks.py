@@ -45,6 +45,13 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     LogRule(
+        "ras-counts-differ",
+        r"Communicator ranks have different \w{1,20} operation counts",
+        "ranks of a communicator have launched different numbers of operations: as in every job that runs, and in one "
+        "that hangs if the numbers stay the same",
+        "NCCL src/ras/client_support.cc",
+    ),
+    LogRule(
         "store-gone",
         r"maybe TCPStore server has shut down too early"
         r"|(?:recvValue|recvVector|sendBytes|sendValue) failed on SocketImpl",
@@ -203,6 +210,12 @@ RULES: Tuple[LogRule, ...] = (
         r"|reach|call)",
         "a line names the ranks that others wait for",
         "the words of barriers, controllers and watchdogs",
+    ),
+    _missing(
+        "ras-process-gone",
+        r"\d job process(?:es)? (?:is|are) considered dead|Missing communicator data from \d{1,6} (?:job process|rank)",
+        "NCCL's RAS cannot reach a process of the job, whose rank the lines below name",
+        "NCCL src/ras/client_support.cc",
     ),
     LogRule(
         "expected-threads",

@@ -133,6 +133,7 @@ class Assembler:
             self._roll.tell(replace(self._fatal, about=""))
         if self._is_interrupted:
             self._roll.interrupted()
+        self._roll.apart()
 
     def _take(self, line: str) -> None:
         if not line.strip():

@@ -19,6 +19,9 @@ from gdbext.parsers.formats.unknown_frames import is_telling
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_LOG_MESSAGES = 24
+_SEVERAL = 2
+_LARGEST = 1 << 24
+"""Bytes of code that no function has."""
 
 _LAUNCHER = regex(LAUNCHER_FILES)
 
@@ -80,6 +83,21 @@ class Process:
     def drop_launcher(self) -> None:
         """Forget the traceback of a launcher, where the text tells of somebody else: it tells of a rank that died."""
         self.threads = [thread for thread in self.threads if not _is_of_launcher(thread)]
+
+    def by_address(self) -> List[Process]:
+        """The processes whose stacks these are: one function of one library stands at one place in each. Heads tell of
+        themselves who is meant."""
+        if len(self.threads) < _SEVERAL or any(one.head != ThreadHead() for one in self.threads):
+            return [self]
+        found: List[Tuple[Dict[Tuple[str, str], int], Process]] = []
+        for thread in self.threads:
+            places = thread.places()
+            owner = next((process for known, process in found if not _are_apart(known, places)), None)
+            if owner is None:
+                owner = Process(head=ProcessHead()) if found else replace(self, threads=[], _by_id={}, _only={})
+                found.append((places, owner))
+            owner.add(thread)
+        return [process for _, process in found]
 
     @property
     def is_launcher(self) -> bool:
@@ -156,6 +174,10 @@ class _TextReading(ProcessReading):
 
     def said(self) -> Tuple[str, ...]:
         return self._said
+
+
+def _are_apart(places: Dict[Tuple[str, str], int], others: Dict[Tuple[str, str], int]) -> bool:
+    return any(abs(places[one] - others[one]) > _LARGEST for one in places.keys() & others.keys())
 
 
 def _says_nothing(thread: Thread) -> bool:

@@ -45,6 +45,10 @@ class ProcessList:
             for thread in process.threads:
                 thread.interrupted = True
 
+    def apart(self) -> None:
+        """Stacks without heads are of several processes where one library stands at different addresses."""
+        self.processes = [one for process in self.processes for one in process.by_address()]
+
     def learn(self, head: ProcessHead) -> None:
         """A line about the process at hand tells its Python."""
         if self.pending is None and self.here is not None:

@@ -84,6 +84,14 @@ class Thread:
         self.frames, self.numbers, self.addressed = [], [], []
         self.last, self._shown = -1, {}
 
+    def places(self) -> Dict[Tuple[str, str], int]:
+        """Where the functions of libraries stand, as far as the text tells."""
+        return {
+            (frame.function, frame.module): frame.pc
+            for frame in self.frames
+            if frame.function is not None and frame.module is not None and frame.pc is not None
+        }
+
     def complain(self, text: str) -> None:
         if text and len(self.problems) < MOST_PROBLEMS:
             self.problems.append(text[:LONGEST_PROBLEM])

@@ -26,6 +26,9 @@ _COLLECTIVES = (
     (r"i?recv(_object_list)?", "recv"),
 )
 
+STARTERS = ("python-spawn-join",)
+"""Rules of those who only wait for the end of the ranks that they have started."""
+
 
 def _collectives() -> Tuple[FrameRule, ...]:
     return tuple(

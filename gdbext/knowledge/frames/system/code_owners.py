@@ -20,7 +20,7 @@ C_LIBRARY_FUNCTIONS = (
     r"|__gthread_\w+|(std::)?execute_native_thread_routine"
     r"|nsync::|AbslInternal(PerThreadSem|SpinLock)\w*|absl::(\w+::)?(synchronization_internal|base_internal|CondVar|Mutex|Notification)\b"
     r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
-    r"|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
+    r"|runtime\.(asm)?cgocall$|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
     r"|std::__\w+::(__thread_proxy|__thread_execute|__invoke)\b|boost::detail::thread_data<|cnd_\w*wait$|mtx_\w*lock$|thrd_\w+$"
     r"|CRYPTO_THREAD_(?:read|write)_lock$"
 )

@@ -140,10 +140,11 @@ RULES = (
         _GLIBC,
         rank=LEAF,
     ),
+    FrameRule("go-join", "condvar-idle", r"sync\.\(\*WaitGroup\)\.Wait$", "Go sync/waitgroup.go", rank=LEAF),
     FrameRule(
         "go-park",
         "condvar-idle",
-        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*(Cond|WaitGroup)\)\.Wait$|time\.Sleep$",
+        r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*Cond\)\.Wait$|time\.Sleep$",
         "Go runtime/proc.go, chan.go",
         rank=LEAF,
     ),
