@@ -10,6 +10,7 @@ import functools
 from dataclasses import replace
 from typing import NamedTuple, Optional, Tuple
 
+from gdbext.knowledge.frames.system.libc import CANCELLABLE, SYSTEM_CALLS
 from gdbext.model.stack import Frame
 from gdbext.model.text.function_names import bare_name
 from gdbext.model.text.mangled import qualified_name
@@ -29,6 +30,7 @@ _INLINE = regex(r" \(inlined?\)\Z")
 _SINGLE = regex(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut
 _PROSE = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+ \S")  # three words are no name
 _OF_WINDOWS = regex(r"([\w.-]{1,80})!(?=[A-Za-z_?])")  # gdb and WinDbg: `ntdll!ZwWaitForSingleObject`
+_CANCELLABLE, _NUMBER = regex(CANCELLABLE), regex(r"\bnr=(\d{1,4})\b")
 _HIDDEN_LIBRARY = regex(r"___lldb_unnamed_\w+\$\$([^\s:`]+)")
 
 
@@ -72,6 +74,9 @@ def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arg
         pc = int(name[:18], 16)
     bare = bare_name(name)
     function = None if _NAMELESS.match(bare) else qualified_name(bare) or bare
+    if function is not None and _CANCELLABLE.match(function):
+        number = _NUMBER.search(arguments)
+        function = SYSTEM_CALLS.get(int(number.group(1)), function) if number else function
     captures = captured_arguments(function, arguments)
     if place.file is not None and place.file.endswith(".py"):  # as torch's watchdog and flight recorder number frames
         return Frame(function, module, pc, place.file, place.line, "python", captures=captures)

@@ -77,7 +77,7 @@ RULES = (
     ),
     MessageRule(
         r"^(?!.*(?:[Tt]im(?:e|ed)[ _-]?out|synchronize failed|DistBackendError|Barrier))"
-        r"[\w.]*(Error|Exception|OutOfMemory\w*)(: |:$|$)",
+        r"[\w.]*(Error|Exception|OutOfMemory\w*)(?:\(\w+\))?(: |:$|$)",
         "exited-or-crashed",
         "the last line of a Python traceback: the thread has left the place with an exception",
     ),
@@ -105,6 +105,7 @@ HANDLERS = {
     "glog": "the handler of a fatal signal, or a failed check, prints this stack",
     "exception": "the stack of an exception that was thrown",
     "torch": "the stack of an exception of torch",
+    "paddle": "the stack of an error or a fatal signal that Paddle reports",
     "caffe2": "the handler of a fatal signal prints this stack",
     "cstack": "faulthandler prints the C stack as the process dies",
     "hs_err": "Java's report of a crash",

@@ -246,12 +246,19 @@ ROWS: Tuple[Row, ...] = (
     row("", "", r"\s+[\^~ ]+$", detail, "traceback"),
     row("", "", r"\s+\S.*", lambda match: Code(match.group()[:400]), "traceback"),
     row("", "()", r"[a-z_][\w.]{0,200}\(\)$", lambda match: Code(match.group()), "traceback"),
+    row(
+        "",
+        "",
+        r"(?:(?:raise|return|await|yield|with|for|if) \S|[A-Za-z_][\w.\[\]]{0,80}(?:, ?[A-Za-z_]\w{0,80}){0,8} = \S).*",
+        lambda match: Code(match.group()[:400]),
+        "traceback",
+    ),
     row("", "", r"\s+\S.*", detail, "pystack"),
     row("", "", r"\s+\.\.\.$", lambda _: FramesMissing("the tool left out the outer frames"), "faulthandler"),
     row(
         "",
         "",
-        r"(?:[\w.]{1,200}(?:Error|Exception|Interrupt|Exit|Warning|Expired|Timeout|Empty|Full|Failed)"
+        r"(?:[\w.]{1,200}(?:Error|Exception|Interrupt|Exit|Warning|Expired|Timeout|Empty|Full|Failed)(?:\(\w{1,80}\))?"
         r"|[A-Za-z_][\w.]{0,200}:\s.*)(?::.*)?$",
         _ended_by,
         "traceback",

@@ -18,6 +18,17 @@ STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mute
 ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
 """What a thread that got no lock sleeps in."""
 
+SYSTEM_CALLS = {
+    **{0: "read", 1: "write", 7: "poll", 19: "readv", 20: "writev", 23: "select", 34: "pause", 35: "nanosleep"},
+    **{42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4"},
+    **{128: "sigtimedwait", 202: "futex_wait", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid"},
+    **{270: "pselect", 271: "ppoll", 281: "epoll_pwait", 288: "accept4"},
+}
+"""Numbers of x86-64's system calls that may wait, and what the C library calls them (Linux syscall_64.tbl)."""
+
+CANCELLABLE = r"__(?:internal_)?syscall_cancel$"
+"""What the C library makes such calls by since glibc 2.41; the argument `nr` is their number."""
+
 RULES = (
     FrameRule(
         "signal-shared-memory",
