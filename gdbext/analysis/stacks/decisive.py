@@ -28,8 +28,9 @@ _KIND_WEIGHTS = {
 }
 _IDLE = 20
 _FOR_ANOTHER = {"python-backward": 29}
-_JOINS = {"os-join": 24, "python-join": 24, "go-join": 24}  # of a text: of what was read alive the graph has whom it waits for
-"""Rules of a main thread that waits for a thread of its own process: one that works, or waits for a lock, decides."""
+_JOINS = {"os-join": 24, "python-join": 24, "go-join": 24}
+"""Rules of a main thread that waits for a thread of its own process: one that works, or waits for a lock, decides. Of a
+text: of what was read alive the graph has whom it waits for."""
 _KINDS = {
     "condvar-idle": (45, 10),
     "io": (50, 12),

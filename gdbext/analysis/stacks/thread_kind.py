@@ -33,7 +33,8 @@ _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = LAST_WORDS.union(HANDLERS.values())
 _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
-_RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?:\(\w{1,80}\))?(?::|$)")  # whoever raises does not wait for work
+_RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?:\(\w{1,80}\))?(?::|$)")
+"""Whoever raises does not wait for work."""
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _ASLEEP = regex(ASLEEP)
 _DUMPS, _TASK_POOL = regex(DUMPS), regex(TASK_POOLS)

@@ -8,8 +8,8 @@ from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequen
 
 from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
-from gdbext.knowledge.frames.python.interpreter import STARTERS
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.frames.python.interpreter import STARTERS
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import JobSnapshot, RankSnapshot

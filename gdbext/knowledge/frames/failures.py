@@ -2,16 +2,23 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.frame_precedence import FATAL, LOCK, STEP
+from gdbext.knowledge.frame_precedence import FATAL, LOCK, NAMED, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
 RUST_PANICS = r"std::(?:sys::backtrace|panicking)::(?!__rust_begin_short|try\b|catch_unwind|do_call|panicking\b)"
 """Rust's handling of a panic. What catches one stands at the outer end of every thread, and of `main`."""
 
+UNWRAPS = r"core::(?:result|option)::(?:unwrap|expect)_failed"
+"""What Rust calls for a panic where a result that is needed is an error."""
+
 OWN_CHECKS = (
     r"(?:__assert_(?:fail|rtn|perror_fail)\w*|__GI___assert_fail|abort_message|malloc_printerr|__libc_(?:message|fatal)\w*"
     r"|__fortify_fail\w*|__stack_chk_fail\w*|_?Py_FatalError\w*|_PyObject_AssertFailed|_Py_NegativeRefcount"
-    r"|core::panicking::.*|" + RUST_PANICS + r".*|rust_panic\w*|ggml_abort|google::LogMessage(?:Fatal)?::.*"
+    r"|core::panicking::.*|"
+    + UNWRAPS
+    + r"|"
+    + RUST_PANICS
+    + r".*|rust_panic\w*|ggml_abort|google::LogMessage(?:Fatal)?::.*"
     r"|(?:absl::.*::|tsl::internal::|tensorflow::internal::|ray::)(?:LogMessageFatal|RayLog)::.*|abort_with_payload)"
 )
 """What is called to end a process whose own state is found wrong: the C library, CPython, Rust, ggml, glog, abseil."""
@@ -104,6 +111,13 @@ RULES: Tuple[FrameRule, ...] = (
         under=r"((fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::(check(Ex|_cuda_error)?|syncAndCheck\w*"
         r"|CheckError|ncclCheck)(<.*>)?$|turbomind::Report(CudaError|CuDrvError)$|ggml_cuda_error$"
         r"|c10::cuda::c10_cuda_check_implementation|rocr::core::Runtime::VMFaultHandler)",
+    ),
+    FrameRule(
+        "torch-error",
+        "exited-or-crashed",
+        r"c10::Error::Error\b",
+        "torch Exception.cpp: a stack that has this frame is an error's own; a wait that it names says more",
+        rank=NAMED + 1,
     ),
     FrameRule(
         "cuda-check-fail",

@@ -105,6 +105,7 @@ HANDLERS = {
     "glog": "the handler of a fatal signal, or a failed check, prints this stack",
     "exception": "the stack of an exception that was thrown",
     "torch": "the stack of an exception of torch",
+    "dmlc": "the stack of a failed check of MXNet, XGBoost or TVM",
     "paddle": "the stack of an error or a fatal signal that Paddle reports",
     "caffe2": "the handler of a fatal signal prints this stack",
     "cstack": "faulthandler prints the C stack as the process dies",

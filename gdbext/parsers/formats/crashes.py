@@ -125,6 +125,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:\[[\w.-]{1,80}:\d{1,9}\] ?)?\[ ?(?P<number>\d{1,3})\] ?(?P<plain>)" + _SYMBOL,
         _symbols_frame,
     ),
+    row("dmlc", "[bt] (", r"\s{0,8}\[bt\] \((?P<number>\d{1,3})\)(?P<plain>) " + _SYMBOL, _symbols_frame),
     row(
         "ucx",
         "/libuc",

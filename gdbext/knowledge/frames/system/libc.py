@@ -1,7 +1,7 @@
 """The C library and the loader: how a thread waits. These rows decide only where nothing better stands further out."""
 
 from gdbext.knowledge.frame_precedence import FATAL, LEAF, LOCK
-from gdbext.knowledge.frames.failures import CRASH_HANDLERS, RUST_PANICS
+from gdbext.knowledge.frames.failures import CRASH_HANDLERS, RUST_PANICS, UNWRAPS
 from gdbext.knowledge.row_kinds import FrameRule
 
 _GLIBC = "glibc sources"
@@ -71,7 +71,7 @@ RULES = (
     FrameRule(
         "rust-panic",
         "exited-or-crashed",
-        rf"({RUST_PANICS}|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
+        rf"({RUST_PANICS}|{UNWRAPS}|core::panicking::|rust_begin_unwind|rust_panic\b|__rust_start_panic)",
         "Rust library/std/src/panicking.rs",
         rank=FATAL - 1,
     ),
