@@ -105,6 +105,7 @@ def wait_of(text):
         (STEP, "exited-or-crashed"),  # nothing but an exception is printed so
         ("Traceback (most recent call first):\n" + STEP, "python-code"),  # gdb's py-bt
         (STEP + "KeyboardInterrupt\n", "python-code"),
+        (STEP.replace("in main", "in <module>"), "python-code"),  # traceback.print_stack() begins where the thread does
         (DEQUEUE.format(raises=""), "ipc-queue"),  # an interrupt may have made it
         (DEQUEUE.format(raises="    raise self._exception\n"), "exited-or-crashed"),
         (DEQUEUE.format(raises="    raise self._exception\n") + "KeyboardInterrupt\n", "ipc-queue"),
@@ -122,7 +123,9 @@ def test_what_a_logger_calls_an_error_is_no_look_at_a_living_thread(level, kind)
 
 def test_source_lines_that_have_lost_their_indentation_are_source_lines():
     frames = 'File "/opt/ray/worker.py", line 919, in get_objects\n{}'
-    after = 'ray.exceptions.RayTaskError(ActorDiedError): ray::main_task() (pid=129027)\nFile "/opt/app.py", line 9, in f\n'
+    after = (
+        'ray.exceptions.RayTaskError(ActorDiedError): ray::main_task() (pid=129027)\nFile "/opt/app.py", line 9, in f\n'
+    )
     found = answer(frames.format("raise value.as_instanceof_cause()\n") + after).processes[0]
     assert [one.kind for one in found.threads] == ["exited-or-crashed", "exited-or-crashed"]
     assert wait_of(frames.format("x, y = self.queue.get()\n")) == "ipc-queue"
@@ -133,7 +136,9 @@ def test_who_has_started_the_ranks_is_not_missing_among_them():
     assert (spawned.verdict.cause, spawned.verdict.culprits) == ("unknown", ())
     elsewhere = answer(JOB.format(file="/opt/app/train.py", function="log"))
     assert elsewhere.verdict.cause == "missing-rank"
-    alone = answer(JOB.format(file="/opt/torch/multiprocessing/spawn.py", function="join").partition("Process Spawn")[0])
+    alone = answer(
+        JOB.format(file="/opt/torch/multiprocessing/spawn.py", function="join").partition("Process Spawn")[0]
+    )
     assert alone.verdict.decisive_process == 0
 
 
@@ -180,7 +185,11 @@ def test_a_report_of_valgrind_is_one_stack_and_what_was_freed_before_is_aside():
     ("state", "call", "thread"),
     [
         ("sync.Mutex.Lock", "sync.(*Mutex).lockSlow(0xc000180)\n\t/go/src/sync/mutex.go:171 +0x15d", "18"),
-        ("syscall", "runtime.cgocall(0x4026b0)\n\t/go/cgocall.go:157 +0x4b\nx._Cfunc_decode(0x7f)\n\t_cgo.go:1 +0x4", "18"),
+        (
+            "syscall",
+            "runtime.cgocall(0x4026b0)\n\t/go/cgocall.go:157 +0x4b\nx._Cfunc_decode(0x7f)\n\t_cgo.go:1 +0x4",
+            "18",
+        ),
         ("select", "runtime.selectgo(0xc000180)\n\t/go/src/runtime/select.go:327 +0x5", "1"),
     ],
 )

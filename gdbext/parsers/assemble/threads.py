@@ -17,6 +17,7 @@ MOST_FRAMES = 1024
 
 MOST_PROBLEMS = 12
 LONGEST_PROBLEM = 300
+_BEGINS = ("<module>", "_bootstrap", "_run_module_as_main", "_main")
 _RAISE = regex(r"\s{0,200}raise(?: |$)")
 
 INTERRUPT = "KeyboardInterrupt"
@@ -151,8 +152,10 @@ class Thread:
         return self.interrupted or self.head.id is not None or any(INTERRUPT in one for one in self.problems)
 
     def _ended_well(self) -> bool:
-        """Whether a traceback has its exception, or is none: of a stack that a program prints of itself."""
-        return bool(self.problems) or not self.reversed
+        """Whether a traceback has its exception, or is none: of a stack that a program prints of itself, which begins
+        without a head where the thread does."""
+        whole = self.head.outermost_first is None and bool(self.frames) and self.frames[0].function in _BEGINS
+        return bool(self.problems) or not self.reversed or (whole and not self.raises)
 
     def _made_by(self) -> str:
         """What makes stacks of this kind, which have no head of a live thread."""
