@@ -29,7 +29,7 @@ SYSTEM_CALLS = {
     **{98: "futex_wait", 115: "clock_nanosleep", 137: "sigtimedwait", 203: "connect", 206: "sendto"},
     **{207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 260: "wait4"},
 }
-"""Numbers of system calls that may wait, and what the C library calls them (Linux syscall_64.tbl, asm-generic/unistd.h)."""
+"""Numbers of system calls that may wait, with their C names (Linux syscall_64.tbl, asm-generic/unistd.h)."""
 
 CANCELLABLE = r"__(?:internal_)?syscall_cancel$"
 """What the C library makes such calls by since glibc 2.41; the argument `nr` is their number."""
