@@ -156,6 +156,14 @@ RULES = (
         _GLIBC,
         rank=LEAF,
     ),
+    FrameRule(
+        "os-copy",
+        "native-compute",
+        r"_*(GI_)?_*mem(cpy|move|set|cmp|chr)(_\w+)?$",
+        f"{_GLIBC}; a thread of a pool that copies is at no rest: kvcache-ai/Mooncake#1986",
+        rank=LEAF + 3,
+        leaf=True,
+    ),
     FrameRule("go-join", "condvar-idle", r"sync\.\(\*WaitGroup\)\.Wait$", "Go sync/waitgroup.go", rank=LEAF),
     FrameRule(
         "go-park",
