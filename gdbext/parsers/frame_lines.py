@@ -10,7 +10,8 @@ import functools
 from dataclasses import replace
 from typing import NamedTuple, Optional, Tuple
 
-from gdbext.knowledge.frames.system.libc import CANCELLABLE, SYSTEM_CALLS
+from gdbext.knowledge.frames.system.libc import CANCELLABLE
+from gdbext.knowledge.runtimes.system_calls import FUNCTIONS
 from gdbext.model.stack import Frame
 from gdbext.model.text.function_names import bare_name
 from gdbext.model.text.mangled import qualified_name
@@ -76,7 +77,7 @@ def named_frame(name: str, place: Place = Place(), pc: Optional[int] = None, arg
     function = None if _NAMELESS.match(bare) else qualified_name(bare) or bare
     if function is not None and _CANCELLABLE.match(function):
         number = _NUMBER.search(arguments)
-        function = SYSTEM_CALLS.get(int(number.group(1)), function) if number else function
+        function = FUNCTIONS.get(int(number.group(1)), function) if number else function
     captures = captured_arguments(function, arguments)
     if place.file is not None and place.file.endswith(".py"):  # as torch's watchdog and flight recorder number frames
         return Frame(function, module, pc, place.file, place.line, "python", captures=captures)

@@ -218,7 +218,10 @@ def test_a_system_call_by_its_number(number, kind):
 
 @pytest.mark.parametrize(("call", "kind"), [("__memcpy_avx_unaligned", "native-compute"), ("poll", "condvar-idle")])
 def test_a_thread_of_a_pool_that_copies_is_at_work(call, kind):
-    assert wait_of(f"#0  {call} ()\n#1  mooncake::MemcpyWorkerPool::workerThread () from /opt/store.so\n#2  clone3\n") == kind
+    assert (
+        wait_of(f"#0  {call} ()\n#1  mooncake::MemcpyWorkerPool::workerThread () from /opt/store.so\n#2  clone3\n")
+        == kind
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,3 +17,11 @@ MQ_TIMEDSEND, MQ_TIMEDRECEIVE = 242, 243
 NANOSLEEP, CLOCK_NANOSLEEP = 35, 230
 RESTART = 219
 """restart_syscall, which a call with a time-out becomes after it was interrupted."""
+
+FUNCTIONS = {
+    **{READ: "read", WRITE: "write", READV: "readv", WRITEV: "writev", ACCEPT: "accept", ACCEPT4: "accept4"},
+    **{SENDTO: "sendto", RECVFROM: "recvfrom", SENDMSG: "sendmsg", RECVMSG: "recvmsg", POLL: "poll", SELECT: "select"},
+    **{PPOLL: "ppoll", PSELECT6: "pselect", EPOLL_WAIT: "epoll_wait", EPOLL_PWAIT: "epoll_pwait", WAIT4: "wait4"},
+    **{WAITID: "waitid", FUTEX: "futex_wait", NANOSLEEP: "nanosleep", CLOCK_NANOSLEEP: "clock_nanosleep"},
+}
+"""What the C library calls those that may wait."""

@@ -18,19 +18,6 @@ STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mute
 ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
 """What a thread that got no lock sleeps in."""
 
-SYSTEM_CALLS = {
-    # x86-64
-    **{0: "read", 1: "write", 7: "poll", 19: "readv", 20: "writev", 23: "select", 34: "pause", 35: "nanosleep"},
-    **{42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4"},
-    **{128: "sigtimedwait", 202: "futex_wait", 230: "clock_nanosleep", 232: "epoll_wait", 247: "waitid"},
-    **{270: "pselect", 271: "ppoll", 281: "epoll_pwait", 288: "accept4"},
-    # aarch64, but for those that are other calls of x86-64 that may wait
-    **{22: "epoll_pwait", 63: "read", 64: "write", 65: "readv", 66: "writev", 73: "ppoll", 95: "waitid"},
-    **{98: "futex_wait", 115: "clock_nanosleep", 137: "sigtimedwait", 203: "connect", 206: "sendto"},
-    **{207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 260: "wait4"},
-}
-"""Numbers of system calls that may wait, with their C names (Linux syscall_64.tbl, asm-generic/unistd.h)."""
-
 CANCELLABLE = r"__(?:internal_)?syscall_cancel$"
 """What the C library makes such calls by since glibc 2.41; the argument `nr` is their number."""
 
