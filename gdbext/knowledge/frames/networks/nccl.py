@@ -20,8 +20,8 @@ RULES = (
     FrameRule(
         "nccl-destroy-inside",
         "nccl-destroy-abort",
-        r"comm(Free|DestroySync|Reclaim|Cleanup)$|ncclProxy(Stop|Destroy|FreeConnections)$|ncclDevrFinalize$",
-        f"{_TREE}; NVIDIA/nccl#829, #1013, #1777, #782",
+        r"comm(Free|DestroySync|Reclaim|Cleanup)$|ncclProxy(Stop|Destroy)$|ncclDevrFinalize$",
+        f"{_TREE}; NVIDIA/nccl#829, #1013, #1777",
         rank=OUTER + 1,
         captures=("comm",),
     ),
