@@ -236,8 +236,7 @@ def build_view(
             unseen.append(process)
         else:
             parties.append(party)
-    parents = _parents(parties)
-    parties, unseen = parties_without(parties, parents), [*unseen, *(one.process for one in parents)]
+    parties = parties_without(parties, _parents(parties))
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]
     split = _threads_as_parties(snapshot, processes)
