@@ -155,7 +155,8 @@ class Thread:
         """Whether a traceback has its exception, or is none: of a stack that a program prints of itself, which begins
         without a head where the thread does."""
         whole = self.head.outermost_first is None and bool(self.frames) and self.frames[0].function in _BEGINS
-        return bool(self.problems) or not self.reversed or (whole and not self.raises)
+        outward = self.head.outermost_first if self.reversed is None else self.reversed
+        return bool(self.problems) or not outward or (whole and not self.raises)
 
     def _made_by(self) -> str:
         """What makes stacks of this kind, which have no head of a live thread."""
