@@ -58,7 +58,7 @@ def test_system_calls_have_the_numbers_of_the_model():
     assert [X86.call_number(one) for one in (0, 202, 333)] == [0, 202, 333]
     assert ARM.call_number(98) == system_calls.FUTEX and ARM.call_number(63) == system_calls.READ
     assert ARM.call_number(29) is None  # ioctl; 29 of the model's is another call
-    named = {value for name, value in vars(system_calls).items() if name.isupper()}
+    named = {value for name, value in vars(system_calls).items() if name.isupper() and isinstance(value, int)}
     older = {system_calls.POLL, system_calls.SELECT, system_calls.EPOLL_WAIT, system_calls.OPEN, system_calls.VFORK}
     assert set(ARM.system_calls.values()) == named - older
 

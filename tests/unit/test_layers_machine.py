@@ -17,6 +17,7 @@ X86 = re.compile(
 ARM = re.compile(r"x(?:[12]?\d|30)|[vqdw](?:[12]?\d|3[01])|pstate|tpidr\w*|aarch64|arm64")
 NAMES = {
     "commands/declared/tensor.py": "an example for the user's machine, in a help text",
+    "knowledge/causes/remedies/no_cause_found.py": "a command for the user's machine, which says for which",
     "knowledge/engines/llama_cpp/layouts.py": "the source of its offsets: where they were measured",
     "knowledge/runtimes/glibc_locks.py": "the source of its offsets: glibc's headers",
     "knowledge/std_offsets.py": "where its offsets were measured",
