@@ -254,29 +254,29 @@ def rollout_engine(commands):
 
 
 def rollouts(new_weights):
-    """The trainer: rollouts of an engine, then new weights, for which the engine is paused."""
+    """The trainer: rollouts of an engine, then new weights, for which the engine is paused. The next request is on its
+    way meanwhile."""
     ours, theirs = FORK.Pipe()
     child_of(rollout_engine, theirs)
     wait_for_role("engine")
-    number = 0
-    while True:
+    ours.send(("generate", 0))
+    for number in range(1, 1 << 30):
+        ours.recv()
+        ours.send(("pause", None))
+        ours.recv()
+        ours.send(("generate", number))
         if number == 1:
             at("main")
-        ours.send(("generate", number))
-        ours.recv()
         try:
-            ours.send(("pause", None))
-            ours.recv()
             ours.send(("update", new_weights(number)))
             ours.recv()
             ours.send(("resume", None))
         except KeyError as error:
             print("no new weights, old ones are kept:", error, flush=True)
-        number += 1
 
 
 def paused_and_not_resumed():
-    """The trainer has no new weights for a name, logs it and goes on with the next rollout; the engine is paused."""
+    """The trainer has no new weights for a name, logs it and wants the next rollout; the engine is paused."""
     rollouts(lambda number: {}[f"layers.{number}.mlp"])
 
 
