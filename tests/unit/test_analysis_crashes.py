@@ -126,10 +126,47 @@ def test_lines_of_nobody_are_not_of_the_first_of_several_processes():
         ),
         ("[TM][FATAL][1122.10:43:33.428604][stream.cc:16] CUDA error: unspecified launch failure", "gpu-fault"),
         ("NCCL WARN Call to connect returned Connection refused", "init-rendezvous"),
+        (
+            "Timed out initializing process group in store based barrier on rank 3, for key: store_based_barrier_key:1 "
+            "(world_size=4, num_workers_joined=3, timeout=0:30:00 error=None)",
+            "init-rendezvous",
+        ),
+        (
+            "MPIDI_OFI_handle_cq_error(591)..: OFI poll failed (default nic=en8: Input/output error)",
+            "network-transport",
+        ),
+        (
+            "NVRM: nvCheckOkFailedNoLog: Check failed: x [NV_ERR_FABRIC_STATE_OUT_OF_SYNC] (0x87) returned from status",
+            "p2p-or-topology",
+        ),
+        ("/w/nvshmem/src/host/mem/mem_heap.cpp:1573: non-zero status: 7 Mapping mem size 2 to MC group 3", "unknown"),
+        ("/w/nvshmem/src/host/init/init.cu:982: non-zero status: 7 nvshmem setup", "network-transport"),
+        ("Abort(808576911): Fatal error in internal_Finalize: Other MPI error, error stack:", "unknown"),
     ],
 )
 def test_a_line_without_a_stack(said, cause):
     assert judge(parse_files([("log.txt", f"[INFO] ready\n{said}\n".encode())])).verdict.cause == cause
+
+
+@pytest.mark.parametrize(
+    "line", ["key: k:1 (world_size=4, worker_count=3,", "key: k:1 (world_size=4, num_workers_joined=3,"]
+)
+def test_torchs_store_counts_who_has_joined_under_either_name(line):
+    said = f"Timed out initializing process group in store based barrier on rank 2, for {line} timeout=0:30:00)\n"
+    assert (
+        "3 of 4 members have joined, rank 2 among them"
+        in judge(parse_files([("log.txt", said.encode())])).verdict.summary
+    )
+
+
+def test_the_guard_of_a_static_variable_is_a_lock_with_its_namespace_too():
+    frames = (
+        b"#0  0x1 in syscall () from /lib64/libc.so.6\n"
+        b"#1  0x2 in __cxxabiv1::__cxa_guard_acquire (g=0x7) at guard.cc:307\n"
+        b"#2  0x3 in at::globalContext () at Context.cpp:41\n"
+    )
+    (process,) = judge(parse_files([("gdb.txt", frames)])).processes
+    assert process.wait.kind == "mutex"
 
 
 REAL = Path(__file__).parents[1] / "data" / "real"

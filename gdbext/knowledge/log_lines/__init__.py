@@ -58,8 +58,11 @@ PROGRESS = (
 )
 """How far a rank got in its process group."""
 
-JOINED = r"rank: (?P<rank>\d{1,6}),.{0,120}\(world_size=(?P<all>\d{1,6}), worker_count=(?P<joined>\d{1,6})"
-"""torch's store counts who has joined."""
+JOINED = (
+    r"rank:? (?P<rank>\d{1,6}),.{0,120}"
+    r"\(world_size=(?P<all>\d{1,6}), (?:worker_count|num_workers_joined)=(?P<joined>\d{1,6})"
+)
+"""torch's store counts who has joined; the name of the number is another one from torch 2.1 on."""
 
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
 """Name of the process group; lines without it are of the default one."""

@@ -63,9 +63,16 @@ RULES: Tuple[LogRule, ...] = (
     _network(
         "nvshmem-transport",
         r"nvshmem setup connections failed|^connect EPS failed|^transport create connect failed"
-        r"|(?:nvshmem|NVSHMEM).{0,200}:\d{1,6}: non-zero status: \d",
+        r"|(?:nvshmem|NVSHMEM)(?!.{0,200}/host/(?:mem|team)/).{0,200}:\d{1,6}: non-zero status: \d",
         "NVSHMEM could not connect its transports",
         "NVSHMEM host/transport/transport.cpp, host/init/init.cu",
+        wait="exited-or-crashed",
+    ),
+    _network(
+        "ofi-poll",
+        r"\bOFI poll failed \(",
+        "libfabric, below MPICH, reported an operation that failed",
+        "MPICH src/mpid/ch4/netmod/ofi/ofi_events.c",
         wait="exited-or-crashed",
     ),
     _setup(
@@ -86,6 +93,14 @@ RULES: Tuple[LogRule, ...] = (
         "a rank did not reach the rendezvous store, or did not join there in time",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
         wait="store-wait",
+    ),
+    _setup(
+        "store-barrier-timeout",
+        r"Timed out initializing process group in store based barrier",
+        "the ranks of the group did not all come to the rendezvous store in time",
+        "torch distributed_c10d.py, _store_based_barrier",
+        "medium",
+        "exited-or-crashed",
     ),
     _setup(
         "store-barrier",

@@ -133,6 +133,15 @@ RULES: Tuple[LogRule, ...] = (
         "low",
     ),
     LogRule(
+        "nvlink-fabric",
+        r"NV_ERR_FABRIC_STATE_OUT_OF_SYNC|NVLink fabric state cached by the driver is out of sync",
+        "the driver's state of the NVLink fabric is older than the fabric manager's: NVLS multicast memory, which "
+        "NCCL, NVSHMEM and symmetric memory allocate, fails",
+        "NVIDIA open-gpu-kernel-modules nvstatuscodes.h, mem_multicast_fabric.c",
+        "p2p-or-topology",
+        of_device=True,
+    ),
+    LogRule(
         "fork-after-cuda",
         r"Cannot re-?initialize (?:CUDA|HIP|NPU|XPU) in forked subprocess|initialization error.{0,60}fork",
         "torch found that the process was forked after its parent had initialised CUDA",

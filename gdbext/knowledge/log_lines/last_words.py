@@ -37,7 +37,7 @@ RULES = (
     MessageRule(
         r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
         r"|(?:free|alloc)\(\): [a-z]|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|stack smashing detected"
-        r"|Segfault encountered|segmentation violation|Fatal error in P?MPI_|Windows fatal exception: "
+        r"|Segfault encountered|segmentation violation|Fatal error in (?:P?MPI|internal)_|Windows fatal exception: "
         r"|Exception Code: 0x|\b[Cc]ode:? (?:0x)?[cC]0000(?:005|006|01[dD]|094|0[fF][dD]|374|409)\b"
         r"|Sanitizer: SEGV on |^==\d+== (?:Invalid (?:read|write|free)|Process terminating with default action)"
         r"|stop reason = (EXC_(?!BREAKPOINT)|hit program assert|signal SIG(ABRT|SEGV|BUS|ILL|FPE))"

@@ -168,7 +168,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "unhandled",
-        r"^Unhandled exception|^fatal error: unexpected signal|Fatal error in P?MPI_\w+: "
+        r"^Unhandled exception|^fatal error: unexpected signal|Fatal error in (?:P?MPI|internal)_\w+: "
         r"|SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|Uncaught exception"
         r"|Segfault encountered|Fatal Python error|Windows fatal exception: |Exception Code: 0x|Caught signal \d"
         r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"

@@ -28,7 +28,11 @@ LOCK_CALLS = (
     LockCall(r"_*(GI_)?_*pthread_rwlock_(timed|clock)?(rd|wr)lock\w*", "rwlock", _GLIBC),
     LockCall(r"_*(GI_)?_*pthread_cond_(timed|clock)?wait\w*", "condvar", _GLIBC),
     LockCall(r"_*(new_|GI_)?_*sem_(timed|clock)?wait\w*", "semaphore", _GLIBC),
-    LockCall(r"_*(GI_)?_*pthread_once\w*|__cxa_guard_acquire", "once", "glibc nptl/pthread_once.c; libstdc++ guard.cc"),
+    LockCall(
+        r"_*(GI_)?_*pthread_once\w*|(__cxxabiv1::)?__cxa_guard_acquire",
+        "once",
+        "glibc nptl/pthread_once.c; libstdc++ guard.cc",
+    ),
     LockCall(r"_*(GI_)?_*pthread_(timed|clock)?join\w*", "join", _GLIBC),
     LockCall(r"_*(GI_)?_*pthread_barrier_wait\w*", "barrier", _GLIBC),
     LockCall(

@@ -45,7 +45,7 @@ BUSY_PLACES = (
     BusyPlace(
         "initialising something for the first time",
         "pthread_once(3) and guards of local statics: whoever comes second waits",
-        function=r"_*pthread_once(_slow)?|__cxa_guard_acquire|std::call_once.*",
+        function=r"_*pthread_once(_slow)?|(__cxxabiv1::)?__cxa_guard_acquire|std::call_once.*",
     ),
     BusyPlace(
         "ending, throwing or forking",

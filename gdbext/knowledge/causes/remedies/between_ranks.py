@@ -79,6 +79,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
+        "Read the log of that rank, around that time: why it died explains the rest; then restart the whole job",
+        "the launcher ends the other ranks, or they wait for ever",
+        "Open MPI's mpirun; MPICH's hydra",
+        rules=("mpi-rank-died",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "missing-rank",
         "Read the log of the missing rank; if it is alive, dump its stack: py-spy dump --native --pid PID > dump.txt",
         "the lines of the others name the rank, but not what it does instead",
         "pytorch/pytorch#87995",
@@ -94,6 +102,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
             *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
             *("stream-sync", "event-sync", "device-sync", "unknown"),
         ),
+        not_rules=("mpi-rank-died",),
         named=True,
     ),
     RemedyRule(
@@ -202,7 +211,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "ranks together, on another MASTER_PORT",
         "the store counts who has joined, also members of an earlier run that used the same port",
         "torch distributed_c10d.py, _store_based_barrier",
-        rules=("store-barrier",),
+        rules=("store-barrier", "store-barrier-timeout"),
         given=("text", "log"),
     ),
     RemedyRule(

@@ -139,11 +139,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "p2p-or-topology",
+        "End all processes that use the host's GPUs, reset all GPUs together (nvidia-smi --gpu-reset), then restart "
+        "nvidia-fabricmanager; or reboot. Until then run with NCCL_NVLS_ENABLE=0",
+        "the fabric manager was restarted while processes used the GPUs; the driver learns its new state at a reset",
+        "NVIDIA Fabric Manager user guide",
+        rules=("nvlink-fabric",),
+    ),
+    RemedyRule(
+        "p2p-or-topology",
         "Run once with NCCL_P2P_DISABLE=1. If the job then works: on bare metal switch off the IOMMU and ACS of the "
         "PCIe bridges; in a container give it all GPUs of the job",
         "data then goes through host memory, so the run shows whether the direct path is the problem",
         "NCCL user guide, troubleshooting",
         unset_in="NCCL_P2P_DISABLE=1",
+        not_rules=("nvlink-fabric",),
     ),
     RemedyRule(
         "p2p-or-topology",

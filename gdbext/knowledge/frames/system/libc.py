@@ -74,7 +74,7 @@ RULES = (
         r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
         r"|pthread_spin_lock|__lock(file)?|std::(__\w+::)?(shared_|timed_|recursive_|__shared_mutex_|shared_timed_)*(mutex|base|pthread)::lock\w*"
         r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*|_*GI_+(pthread_mutex_(timed|clock)?lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|mtx_(timed)?lock"
-        r"|__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
+        r"|(__cxxabiv1::)?__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
         _GLIBC,
         rank=LOCK,
     ),
