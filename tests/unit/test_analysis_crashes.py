@@ -148,6 +148,12 @@ def test_a_line_without_a_stack(said, cause):
     assert judge(parse_files([("log.txt", f"[INFO] ready\n{said}\n".encode())])).verdict.cause == cause
 
 
+@pytest.mark.parametrize(("status", "advice"), [(4, "NCCL_NET_GDR_LEVEL=LOC"), (12, "the cable"), (5, "the cable")])
+def test_advice_for_a_transfer_that_failed_is_that_for_its_status(status, advice):
+    said = f"n1:27:29 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with status={status} opcode=0\n"
+    assert advice in judge(parse_files([("log.txt", said.encode())])).verdict.remedies[0].action
+
+
 @pytest.mark.parametrize(
     "line", ["key: k:1 (world_size=4, worker_count=3,", "key: k:1 (world_size=4, num_workers_joined=3,"]
 )

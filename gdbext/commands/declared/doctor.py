@@ -18,13 +18,17 @@ COMMANDS = (
             *SELECTORS,
             Argument(
                 "--build",
-                "what this program, library or process will show, and how to get the rest",
+                "what gdb can show of this program, library or process, and how to build for more",
                 "FILE|PID",
                 completes="file",
                 group=_BUILD,
             ),
             Argument(
-                "--how", "how ENGINE is built so that it shows all it can", "ENGINE", completes="built", group=_BUILD
+                "--how",
+                "the build options of ENGINE that give gdb symbols, lines and locals",
+                "ENGINE",
+                completes="built",
+                group=_BUILD,
             ),
             Argument("--gdb", "check only this gdb", flag=True, where=GDB),
             NEEDS_GDB,

@@ -161,6 +161,15 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     _network(
+        "rdma-memory",
+        r"NET/IBP? ?: ?Got completion.{0,100}? (?:status=|error )(?P<completion>4|10)\b"
+        r"|IBV_WC_(?:LOC_PROT|REM_ACCESS)_ERR|UCX +ERROR .{0,120}remote access error"
+        r"|(?:Local|Remote) access(?: error)? on mlx|local protection error",
+        "an RDMA transfer failed",
+        "rdma-core libibverbs/verbs.h, enum ibv_wc_status; NCCL transport/net_ib; UCX ib_mlx5_log.c",
+        "medium",
+    ),
+    _network(
         "infiniband",
         r"NET/IBP? ?: ?(?:Got completion(?:.{0,100}? (?:status=|error )(?P<completion>\d{1,2})\b)?"
         r"|Got async (?:fatal )?event)|async fatal event"

@@ -107,12 +107,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
+        "Run once with NCCL_NET_GDR_LEVEL=LOC (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If the job then works: load "
+        "nvidia_peermem, or update driver and network plugin; else raise the limit of locked memory (ulimit -l)",
+        "the network card reads GPU memory only after a kernel module has registered it; no cable causes this",
+        "NCCL user guide, NCCL_NET_GDR_LEVEL; UCX documentation",
+        rules=("rdma-memory",),
+    ),
+    RemedyRule(
+        "network-transport",
         "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
         "and read the peer's log; then restart the job",
         "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
         "stays blocked",
         "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
-        not_rules=("net-plugin",),
+        not_rules=("net-plugin", "rdma-memory"),
     ),
     RemedyRule(
         "network-transport",
