@@ -78,11 +78,10 @@ _SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
 _TAGS = regex(r"</?(?:details|summary|pre|code|p|br|b|blockquote|div|span|tt|font|li)(?: [^>]{0,200})?/?>")
 _CELL = regex(
-    r"\|(?: {3,200}\|){1,6} (?P<text>\S.*?) {1,4000}\|\Z"
-    r"|\| \S{1,100} {1,80}\| \d{1,6} {1,20}\| [A-Z]{4,20}: (?P<state>.*?) {1,4000}\|\Z"
+    r"\|(?: {3,200}\|){1,6} (?P<text>\S.*) \|\Z"
+    r"|\| \S{1,100} {1,80}\| \d{1,6} {1,20}\| [A-Z]{4,20}: (?P<state>.*) \|\Z"
 )
 """A line of a cell whose neighbours are empty, and the cell that says in which state a model is: Triton's server."""
-_BORDER = len(" |")
 _ENDS_IN_ADDRESS = regex(r"0x[0-9a-f]{6,16}\]?\Z")
 _LOGGED_ERROR = regex(r"[^\"]{0,160}?\b(?:ERROR|CRITICAL|FATAL)\b[^\"]{0,120}\bFile \"")
 _ENTITY = regex(r"&(?:lt|gt|amp|quot|nbsp|#39);")
@@ -144,10 +143,11 @@ def _cells(lines: Iterable[str]) -> Iterator[str]:
     held = ""
     for line in lines:
         found = _CELL.match(line.rstrip()) if line.startswith("| ") else None
-        text = line if found is None else held + (found.group("text") or found.group("state"))
+        cell = "" if found is None else found.group("text") or found.group("state")
+        text = line if found is None else held + cell.rstrip()
         if held and found is None:
             yield held
-        filled = found is not None and len(line.rstrip()) - found.end(found.lastgroup or 0) == _BORDER
+        filled = bool(cell) and not cell.endswith(" ")
         held = text if filled and len(text) < _LONGEST and not _ENDS_IN_ADDRESS.search(text) else ""
         if not held:
             yield text
