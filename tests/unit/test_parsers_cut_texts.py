@@ -121,6 +121,36 @@ def test_what_a_logger_calls_an_error_is_no_look_at_a_living_thread(level, kind)
     assert wait_of(text) == kind
 
 
+HANGS = """Stack of MainThread:
+  File "/opt/app/main.py", line 10, in {begins}
+    main()
+  File "/opt/app/engine.py", line 91, in step
+    message = self.queue.get()
+  File "/usr/lib/python3.11/queue.py", line 171, in get
+    self.not_empty.wait()
+"""
+
+
+@pytest.mark.parametrize(("begins", "kind"), [("<module>", "ipc-queue"), ("run_engine", "exited-or-crashed")])
+def test_a_whole_stack_that_a_watchdog_logs_as_an_error_is_of_a_living_thread(begins, kind):
+    lines = HANGS.format(begins=begins).splitlines()
+    assert wait_of("".join(f"ERROR 10-27 13:45:16 [watchdog.py:71] {line}\n" for line in lines)) == kind
+
+
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        ("raise the limit with NCCL_TIMEOUT", "ipc-queue"),
+        ("raise Empty", "exited-or-crashed"),
+        ("    raise self.errors[0]", "exited-or-crashed"),
+        ("    raise Empty() from None", "exited-or-crashed"),
+    ],
+)
+def test_a_sentence_that_begins_as_a_raise_does_is_none(after, kind):
+    stack = HANGS.format(begins="<module>").partition("\n")[2].replace("    self.not_empty.wait()\n", "")
+    assert wait_of(f"{stack}{after}\n") == kind
+
+
 def test_source_lines_that_have_lost_their_indentation_are_source_lines():
     frames = 'File "/opt/ray/worker.py", line 919, in get_objects\n{}'
     after = (
@@ -149,6 +179,10 @@ def test_one_library_at_two_places_is_of_two_processes():
     assert len(answer(SENDS + RECEIVES.format(place="2d")).snapshot.processes) == 1
     headed = "Thread 2 (LWP 8):\n" + SENDS + "Thread 1 (LWP 7):\n" + RECEIVES.format(place="9a")
     assert len(answer(headed).snapshot.processes) == 1  # the heads say so
+    far = RECEIVES.format(place="2d").replace("2d2f5c2031 in PMPI_Recv", "9a2f5c2031 in PMPI_Send")
+    assert len(answer(SENDS + far).snapshot.processes) == 1  # a large library has two functions of one name
+    many = "".join(RECEIVES.format(place=f"{at:02x}") + "\n" for at in range(80))
+    assert len(answer(many).snapshot.processes) == 1  # no job prints so many
 
 
 def test_the_last_cell_of_a_table_goes_on_in_the_next_line():

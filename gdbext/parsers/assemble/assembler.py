@@ -124,7 +124,7 @@ class Assembler:
         for whole in self._unwrapper.feed(line):
             self._take(whole)
         if error and self._thread is not None:
-            self._thread.raises = True  # what a logger calls an error is no look at a thread that lives
+            self._thread.logged = True  # what a logger calls an error is hardly a look at a thread that lives
 
     def finish(self) -> None:
         for whole in self._unwrapper.flush():

@@ -19,7 +19,7 @@ from gdbext.parsers.formats.unknown_frames import is_telling
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_LOG_MESSAGES = 24
-_SEVERAL = 2
+_SEVERAL, _MOST_APART = 2, 64
 _LARGEST = 1 << 24
 """Bytes of code that no function has."""
 
@@ -93,6 +93,8 @@ class Process:
         for thread in self.threads:
             places = thread.places()
             owner = next((process for known, process in found if not _are_apart(known, places)), None)
+            if owner is None and len(found) == _MOST_APART:
+                return [self]  # no job prints so many
             if owner is None:
                 owner = Process(head=ProcessHead()) if found else replace(self, threads=[], _by_id={}, _only={})
                 found.append((places, owner))
@@ -177,7 +179,11 @@ class _TextReading(ProcessReading):
 
 
 def _are_apart(places: Dict[Tuple[str, str], int], others: Dict[Tuple[str, str], int]) -> bool:
-    return any(abs(places[one] - others[one]) > _LARGEST for one in places.keys() & others.keys())
+    """One function of a library is at two places, and none of a shared library at one: a large library has several
+    functions of one name."""
+    both = places.keys() & others.keys()
+    near = [one for one in both if abs(places[one] - others[one]) <= _LARGEST]
+    return len(near) < len(both) and not any(".so" in module for _, module in near)
 
 
 def _says_nothing(thread: Thread) -> bool:

@@ -18,7 +18,7 @@ MOST_FRAMES = 1024
 MOST_PROBLEMS = 12
 LONGEST_PROBLEM = 300
 _BEGINS = ("<module>", "_bootstrap", "_run_module_as_main", "_main")
-_RAISE = regex(r"\s{0,200}raise(?: |$)")
+_RAISE = regex(r"\s{0,200}raise(?:$| \(| [A-Za-z_][\w.]{0,200}(?:$|[\[(]| from ))")
 
 INTERRUPT = "KeyboardInterrupt"
 """What a Ctrl-C raises: whoever is interrupted was alive, in the wait that the traceback shows."""
@@ -41,7 +41,8 @@ class Thread:
     last: int = -1  # highest frame number so far
     interrupted: bool = False  # by Ctrl-C, as all of its text
     code: str = ""  # source line of the last frame
-    raises: bool = False  # a source line is a `raise`, or a logger has called its stack an error
+    raises: bool = False  # a source line is a `raise`
+    logged: bool = False  # a logger has called its stack an error
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
     def add(self, line: FrameLine, kind: str) -> bool:
@@ -154,14 +155,18 @@ class Thread:
     def _ended_well(self) -> bool:
         """Whether a traceback has its exception, or is none: of a stack that a program prints of itself, which begins
         without a head where the thread does."""
-        whole = self.head.outermost_first is None and bool(self.frames) and self.frames[0].function in _BEGINS
         outward = self.head.outermost_first if self.reversed is None else self.reversed
-        return bool(self.problems) or not outward or (whole and not self.raises)
+        return bool(self.problems) or not outward or (self._is_whole() and not self.raises)
+
+    def _is_whole(self) -> bool:
+        """Whether it begins where the thread does: who catches an exception and logs it stands further in."""
+        return self.head.outermost_first is None and bool(self.frames) and self.frames[0].function in _BEGINS
 
     def _made_by(self) -> str:
         """What makes stacks of this kind, which have no head of a live thread."""
         if self.kind == "traceback":
-            return INTERRUPT if self.interrupted else RAISED if self.raises else HANDLERS[self.kind]
+            raised = self.raises or (self.logged and not self._is_whole())
+            return INTERRUPT if self.interrupted else RAISED if raised else HANDLERS[self.kind]
         return HANDLERS.get(self.kind, "")
 
     def _gaps(self) -> str:
