@@ -9,8 +9,9 @@ from gdbext.model.activity import Activity, Ended
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LISTENING, Peer
 from tests.unit.stacks import frame, rank, stack
-from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, MAIN, READ, SELECTS, live, process, verdict
+from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, SELECTS, live, process, verdict
 from tests.unit.test_analysis_loop_tasks import GET, LISTENS, READS, found, server, task
+from tests.unit.test_analysis_pool_tasks import TASK
 from tests.unit.test_waits_groups import FILE
 
 SERVES = ("serve_forever@socketserver.py:232", "run@threading.py:982")
@@ -96,21 +97,47 @@ def test_who_waits_for_whoever_connects_beside_a_child_that_failed(ended, cause)
 
 NOTIFIED = ("Condition.wait@asyncio/locks.py:264",)
 OWN = ("ask@engine.py:9",)
+EXECUTOR = TASK[1:]
 
 
 @pytest.mark.parametrize(
     ("tasks", "cause"),
     [
         ([task("one", *NOTIFIED, waits_for="Future"), LISTENS], "unknown"),
+        ([task("one", *NOTIFIED, waits_for="Future", limited=True), LISTENS], "not-a-hang"),
+        ([task("one", *NOTIFIED, by="_AsyncQueueProxy.get@janus/__init__.py:510"), LISTENS], "not-a-hang"),
         ([task("one", *GET, waits_for="Future"), LISTENS], "not-a-hang"),
         ([task("Task-2", *OWN, waits_for="Future"), LISTENS], "unknown"),
         ([task("Task-1", *OWN, waits_for="Future")], "not-a-hang"),
         ([task("Task-2", *READS, waits_for="Future"), LISTENS], "not-a-hang"),
     ],
-    ids=["a change", "work", "a future of its own", "the program runs for ever", "a client"],
+    ids=[
+        "a change",
+        "a change, for a while",
+        "a change that is work",
+        "work",
+        "a future of its own",
+        "the program runs for ever",
+        "a client",
+    ],
 )
 def test_tasks_of_a_loop_that_nothing_but_new_clients_can_reach(tasks, cause):
     assert found(server(*tasks)).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("frames", "cause"),
+    [
+        ((*GETS, *EXECUTOR), "not-a-hang"),
+        ((*WAITS, "get@queue.py:171", *EXECUTOR), "not-a-hang"),
+        ((*GETS, "dispatch@engine.py:5"), "not-a-hang"),
+        ((*WAITS, "wait@threading.py:629", "report@engine.py:5"), "unknown"),
+    ],
+    ids=["a task of an executor reads", "it reads a queue", "a thread reads", "a thread that hears nothing"],
+)
+def test_a_future_may_be_set_by_a_thread_that_takes_orders(frames, cause):
+    thread = still(*frames, syscall=READ if frames[0] == GETS[0] else FUTEX)
+    assert found(server(task("Task-2", *OWN, waits_for="Future"), LISTENS, others=(thread,))).cause == cause
 
 
 def test_a_future_may_be_set_by_whoever_the_loop_also_hears():

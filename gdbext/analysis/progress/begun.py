@@ -83,12 +83,18 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
     for child in ended[:1]:
         yield f"{ended_child(child)} has ended, and its parent {who([party])} has not asked for the exit status"
     own = threads_of(view, party.index)
+    is_fed = any(map(_feeds, own))
     for loop in own:
-        yield from unfinished(loop)
+        yield from unfinished(loop, is_fed)
     for one in unfinished_tasks(view, party.index):
         yield f"{who([one])} waits inside of a task in {closed(where(one))}"
     for one in filter(_stands_amid, own):
         yield f"{who([one])} waits in {closed(where(one))} for something that the program itself must give"
+
+
+def _feeds(one: Party) -> bool:
+    """Whether it takes messages, or runs a task of an executor: what it gets may go to a loop."""
+    return one.judged.helper is None and (one.kind == "ipc-queue" or inside_task(one))
 
 
 def _stands_amid(one: Party) -> bool:

@@ -27,6 +27,9 @@ WAITS: Tuple[Tuple[str, str, str], ...] = (
 the end of other tasks.
 All else may come from outside: a reply, a timer, a thread."""
 
+READS_WORK = r"(^|\.)(get|recv|receive|pop|take|next|dequeue|consume|__anext__)(_[a-z]\w*)?$"
+"""Functions that wait for work: where one of them calls, the change is that there is some."""
+
 TASK, FUTURE = "Task", "Future"
 """The classes of what a task waits for: the end of another one, and what somebody sets."""
 

@@ -17,6 +17,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
     FUTURE,
     LOCKS,
     OTHERS,
+    READS_WORK,
     TASK,
     TURNS,
     WAITS,
@@ -25,12 +26,13 @@ from gdbext.knowledge.causes.asyncio_waits import (
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
+from gdbext.model.stack import Frame
 from gdbext.model.tasks import MOST_TASKS, PythonTask
 from gdbext.model.text.patterns import regex
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ASYNCIO = regex(r"(^|/)asyncio/")
-_LOCK = regex(r"Lock\.")
+_LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _MOST_SHOWN = 4
 _OUTSIDE = ""
 
@@ -97,16 +99,18 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
     return waiting
 
 
-def unfinished(loop: Party) -> Iterator[str]:
-    """What tasks of a thread's loop have begun, in words: they wait for what another task must give, or for a future of
-    the program's own while nothing from outside can reach the loop but new clients."""
-    tasks = [task for task in loop.process.tasks if task.thread == loop.lwp and task.frames]
+def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
+    """What tasks of a thread's loop have begun, in words: they wait without a limit for what another task must give, or
+    for a future of the program's own while nothing from outside can reach the loop but new clients. `is_fed`: a thread
+    takes what comes from outside, and may set a future."""
+    own = (task for task in loop.process.tasks if task.thread == loop.lwp)
+    tasks = [task for task in own if task.frames and not task.limited]
     for task in tasks:
         if _kind(task) in (LOCKS, TURNS, CHANGES):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
     futures = [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
-    if futures and not forever and (_wakes_itself(loop) or takes_clients_alone(loop)):
+    if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
 
 
@@ -130,7 +134,7 @@ def _kind(task: PythonTask) -> str:
     for inner in task.frames[:1]:
         for kind, function, file in _WAITS:
             if function.search(inner.function or "") and file.search(inner.file or ""):
-                return kind
+                return WORK if kind == CHANGES and _READS_WORK.search(_caller(task).function or "") else kind
     return OTHERS if task.waits_for == TASK else _OUTSIDE
 
 
@@ -206,10 +210,14 @@ def _label(task: PythonTask) -> str:
 
 def _place(task: PythonTask) -> str:
     """`Lock.acquire, called from move (cache.py:19)`."""
-    inner = task.frames[0]
-    caller = next((one for one in task.frames if not _ASYNCIO.search(one.file or "")), inner)
+    inner, caller = task.frames[0], _caller(task)
     said = f"{inner.function}, called from " if caller is not inner else ""
     return f"{said}{place(caller)}"
+
+
+def _caller(task: PythonTask) -> Frame:
+    """Its innermost function outside of asyncio."""
+    return next((one for one in task.frames if not _ASYNCIO.search(one.file or "")), task.frames[0])
 
 
 LOST = (tasks_in_circle, no_task_left)
