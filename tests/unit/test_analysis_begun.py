@@ -221,6 +221,12 @@ def test_who_is_at_the_prompt_of_a_debugger_is_named(switches, named):
     assert not named or (answer.cause, answer.confidence) == ("other", "medium")
 
 
+def test_a_command_typed_at_the_prompt_that_waits_is_no_wait_for_a_command():
+    typed = ("<module>@<stdin>:1", "default@pdb.py:400", "onecmd@cmd.py:217", "onecmd@pdb.py:421", *PROMPT[1:])
+    answer = verdict(process(0, still(*WAITS, "get@queue.py:171", *typed)))
+    assert answer.cause == "unknown" and "get (queue.py:171)" in answer.summary
+
+
 @pytest.mark.parametrize(("state", "named"), [("t", True), ("S", False)], ids=["stopped", "not stopped"])
 def test_who_was_stopped_by_its_tracer_is_named(state, named):
     driver = process(0, still(*ANSWER, syscall=READ), peers=(Peer(100, "pipe:[7]", (101,), (state,), ("python",)),))

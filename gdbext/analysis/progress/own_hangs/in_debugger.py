@@ -39,7 +39,7 @@ def held_by_debugger(view: JobView) -> Optional[Candidate]:
     seen = tuple(Evidence(f"{one.process.label} is in state t: its tracer has stopped it", one.index) for one in traced)
     return Candidate(
         cause="other",
-        confidence="medium",
+        confidence="medium" if asking else "low",  # whom strace follows is in that state again and again
         summary=f"{what}. End the debugger's session, and they resume.",
         culprits=(*asking, *traced),
         victims=tuple(others),

@@ -5,6 +5,8 @@ What waits in C leaves no Python frame of its own: the function that called it i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python_in_c, python_thread, python_wait
 from gdbext.knowledge.frame_precedence import LEAF, OUTER, PYTHON
 
@@ -12,13 +14,16 @@ DEBUGGER = "python-debugger"
 """Frame rule of a prompt of Python's debugger."""
 
 RULES = (
-    python_wait(
-        DEBUGGER,
-        "io",
-        r"_?cmdloop|interaction",
-        r"(^|/)(pdb|IPython/core/debugger|pudb/debugger)\.py$",
-        "pdb.py: breakpoint() or set_trace() was called, and the prompt reads a terminal or pipe",
-        rank=OUTER + 1,
+    replace(
+        python_wait(
+            DEBUGGER,
+            "io",
+            r"_?cmdloop|interaction",
+            r"(^|/)(pdb|IPython/core/debugger|pudb/debugger)\.py$",
+            "pdb.py: breakpoint() or set_trace() was called, and the prompt reads a terminal or pipe",
+            rank=OUTER + 1,
+        ),
+        calls=r"(\w+\.)?onecmd$",  # a command that was typed is being run
     ),
     python_wait(
         "python-lock-of-processes",
