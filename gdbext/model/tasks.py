@@ -16,7 +16,7 @@ class PythonTask:
     """A task that has not ended: its coroutines, innermost first. Locks are told apart by their addresses."""
 
     thread: int  # LWP of the thread that runs its loop
-    frames: Tuple[Frame, ...]  # (): where it stands could not be read, or it ran
+    frames: Tuple[Frame, ...]  # (): where it stands could not be read
     name: str = ""  # as the program gave it
     waits_for: str = ""  # the class of the future or task that it waits for; of several that of one which is no task
     wants: int = 0  # the lock that it asks for

@@ -11,6 +11,9 @@ from gdbext.capture.python.python_frames import freeze, resolve, thread_of
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.knowledge.runtimes.cpython_objects import COROUTINES
+from gdbext.model.python import PythonStacks
+from gdbext.model.stack import Frame
+from gdbext.model.tasks import PythonTask
 from tests.inferiors.python_target import PythonTarget, interpreters
 
 pytestmark = pytest.mark.process
@@ -52,6 +55,28 @@ def test_where_the_tasks_take_too_long_that_is_said_and_nothing_is_known_of_them
         found = resolve_all(state, read, [target.pid])
     assert [(task.thread, task.frames) for task in found.tasks] == [(target.pid, ())]
     assert "what tasks of an event loop wait for was not read" in found.problems[-1]
+
+
+def test_one_task_that_was_not_read_is_no_loop_that_was_not():
+    unread = PythonTask(2, ())
+    one, other = (
+        PythonStacks("3.12", {}, tasks=tasks) for tasks in ((PythonTask(2, (Frame("get"),)), unread), (unread,))
+    )
+    assert not asyncio_tasks.with_unread(one).problems
+    assert asyncio_tasks.with_unread(other).problems[0].startswith("what tasks of an event loop wait for was not read")
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_a_task_that_runs_is_none_that_could_not_be_read(version, tmp_path):
+    program = tmp_path / "runs.py"
+    program.write_text(
+        "import asyncio\nasync def main():\n    print('ready', flush=True)\n    input()\nasyncio.run(main())\n"
+    )
+    with PythonTarget(program, python=PYTHONS[version]) as target:
+        target.until_it_reads()
+        state, read = frozen(target.pid)
+        found = resolve_all(state, read, [target.pid])
+    assert (found.tasks, found.problems) == ((), ())
 
 
 def test_of_a_task_that_cannot_be_read_it_is_known_that_it_is_there():

@@ -81,7 +81,7 @@ def with_unread(stacks: PythonStacks) -> PythonStacks:
     loops = (tid for tid, one in stacks.threads.items() if any(_is_one(_place(frame), _RUNS) for frame in one.frames))
     hidden = () if version in COROUTINES else tuple(PythonTask(thread=tid, frames=()) for tid in loops)
     found = (*stacks.tasks, *hidden)
-    unread = len({task.thread for task in found if not task.frames})
+    unread = len({task.thread for task in found}.difference(task.thread for task in found if task.frames))
     if not unread:
         return stacks
     many = "an event loop" if unread == 1 else f"{unread} event loops"
@@ -145,11 +145,11 @@ class _Tasks:
         return [key for key, hashed in struct.iter_unpack("<QQ", data or b"") if key and hashed != _DELETED]
 
     def _task(self, task: int, lwp: int) -> Optional[PythonTask]:
-        """None of one that has ended."""
+        """None of one that runs or has ended."""
         words = struct.unpack(f"<{_LAST}Q", self._pages.read(task, 8 * _LAST) or bytes(8 * _LAST))
         at = next((at for at in range(_FIRST, _LAST - 1) if self._is_coroutine(words[at])), 0)
         state = self._pages.read(words[at] + self._row.state, 1) if at else None
-        if state is not None and 0 < state[0] < 128:
+        if state is not None and state[0] < 128:
             return None
         chain = list(self._chain(words[at])) if at else []
         if not chain:
