@@ -270,3 +270,24 @@ def test_a_thread_of_a_pool_that_copies_is_at_work(call, kind):
 )
 def test_stacks_that_only_an_error_prints(text):
     assert wait_of(text) == "exited-or-crashed"
+
+
+FAULT = "AMD-Vi: Event logged [IO_PAGE_FAULT device=03:00.0 domain=0x0001 address=0xfef00000 flags=0x0000]\n"
+
+
+def test_an_iommu_fault_of_some_device_does_not_hide_what_a_rank_says():
+    assert answer(FAULT).verdict.cause == "p2p-or-topology"
+    assert (
+        answer(FAULT + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n").verdict.cause == "other"
+    )
+
+
+@pytest.mark.parametrize(("after", "cause"), [("", "other"), (", trying next port 8001", "unknown")])
+def test_a_port_in_use_is_no_end_where_another_one_is_tried(after, cause):
+    assert answer(f"Port 8000: Address already in use{after}\n").verdict.cause == cause
+
+
+@pytest.mark.parametrize(("receivers", "fit"), [(1, True), (2, False)])
+def test_one_sender_and_one_receiver_fit_each_other(receivers, fit):
+    found = answer(SENDS + "".join(RECEIVES.format(place=f"9{at}") + "\n" for at in range(receivers)))
+    assert ("they fit each other" in found.verdict.summary) is fit

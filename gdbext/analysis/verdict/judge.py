@@ -223,7 +223,7 @@ def _unknown(view: JobView) -> Candidate:
             f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
             f"The log of {who(dying[:1])} around the stack gives the reason."
         )
-    elif view.given is Given.TEXT and {party.judged.collective for party in parties} == {"send", "recv"}:
+    elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:
         text = (
             f"{start(in_places(parties))}. If these are two ranks, they fit each other: check that rank, tag and "
             "communicator are the same; if they are, the transport between them does not deliver."

@@ -124,15 +124,6 @@ RULES: Tuple[LogRule, ...] = (
         wait="",
     ),
     LogRule(
-        "iommu-fault",
-        r"AMD-Vi: .{0,40}\[IO_PAGE_FAULT |\bDMAR: \[(?:DMA|INTR)[^\]]{1,20}\].{0,80}fault",
-        "the IOMMU refused accesses of a PCIe device; where GPUs or network cards access each other directly, that "
-        "blocks their transfers",
-        "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
-        "p2p-or-topology",
-        "low",
-    ),
-    LogRule(
         "nvlink-fabric",
         r"NV_ERR_FABRIC_STATE_OUT_OF_SYNC|NVLink fabric state cached by the driver is out of sync",
         "the driver's state of the NVLink fabric is older than the fabric manager's: NVLS multicast memory, which "

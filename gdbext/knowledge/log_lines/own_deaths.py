@@ -100,7 +100,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row(
         "port-in-use",
-        r"[Aa]ddress already in use",
+        r"[Aa]ddress already in use(?!.{0,60}(?:\b[Tt]rying|\b[Rr]etry|next port|another port))",
         "the port is in use: an earlier run or another program listens on it",
         "bind(2), EADDRINUSE",
     ),

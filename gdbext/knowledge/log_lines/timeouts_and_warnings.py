@@ -1,4 +1,5 @@
-"""Lines that are evidence and name no cause; what a process that says so waits in, where no stack of it was read."""
+"""Lines that are evidence and name no cause, or one that may have nothing to do with it; and what a process that says
+so waits in, where no stack of it was read."""
 
 from typing import Tuple
 
@@ -178,5 +179,14 @@ RULES: Tuple[LogRule, ...] = (
         "a process ended by an exception or a signal",
         "CPython, Ray, UCX, abseil, glog, Open MPI, the shell",
         wait=_DEAD,
+    ),
+    LogRule(
+        "iommu-fault",
+        r"AMD-Vi: .{0,40}\[IO_PAGE_FAULT |\bDMAR: \[(?:DMA|INTR)[^\]]{1,20}\].{0,80}fault",
+        "the IOMMU refused accesses of a PCIe device; where GPUs or network cards access each other directly, that "
+        "blocks their transfers",
+        "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
+        "p2p-or-topology",
+        "low",
     ),
 )
