@@ -15,8 +15,8 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from tests.polling import wait_until
 
 
-def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c", state="S", status=0):
-    fields = [state, parent, 1, 1, 0, -1, 0, 0, 0, faults, 0, ticks, 0, 0, 0, 20, 0, 1, 0, started, 0]
+def stat(pid, parent, faults=0, ticks=0, started=5, name="a b) c", state="S", status=0, session=1):
+    fields = [state, parent, 1, session, 0, -1, 0, 0, 0, faults, 0, ticks, 0, 0, 0, 20, 0, 1, 0, started, 0]
     fields += [0] * 28 + [status]
     return f"{pid} ({name}) " + " ".join(map(str, fields))
 
@@ -137,8 +137,10 @@ def test_children_that_have_ended_and_nobody_has_asked_for(proc):
         write(9, 7, state="Z", status=139)  # SIGSEGV, with a core
         write(10, 7, state="Z", status=256)  # exit status 1
         write(11, 8, state="Z", status=9)  # of another process
+        write(12, 7, state="Z", status=9, session=6)  # an orphan that came to the first process of a container
+        write(13, 7, state="Z", status=9, session=13)  # one that began a session of its own
 
     for pid, parent in ((7, 1), (8, 7), (9, 7), (10, 7), (11, 8)):
         write(pid, parent)
     found = between(proc, change)[7]
-    assert [(child.pid, child.signal) for child in found.ended] == [(8, 9), (9, 11), (10, 0)]
+    assert sorted((child.pid, child.signal) for child in found.ended) == [(8, 9), (9, 11), (10, 0), (13, 9)]

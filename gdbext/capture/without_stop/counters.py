@@ -27,6 +27,7 @@ class _Process:
 
     name: str
     parent: int
+    session: int
     major_faults: int
     ticks: int
     started: int
@@ -121,14 +122,16 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
             children=_children(pid, set(pids), below, before, after),
             written_bytes=written,
             own_bytes=max((one for one in own if one is not None), default=None),
-            ended=_ended(below.get(pid, ()), after.processes),
+            ended=_ended(pid, below.get(pid, ()), after.processes),
             napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
         )
     return found
 
 
-def _ended(pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:
-    gone = ((pid, processes[pid].name, processes[pid].ended) for pid in pids)
+def _ended(parent: int, pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:
+    """Those that it started: of another session are orphans, which the first process of a container gets, too."""
+    own = (pid for pid in pids if processes[pid].session in (processes[parent].session, pid))
+    gone = ((pid, processes[pid].name, processes[pid].ended) for pid in own)
     found = (Ended(name, pid, code & _SIGNAL, code >> 8) for pid, name, code in gone if code is not None)
     return tuple(islice(found, _MOST_CHILDREN))
 
@@ -174,6 +177,7 @@ def _process(stat: str) -> Optional[_Process]:
         return _Process(
             name=name,
             parent=int(fields[1]),
+            session=int(fields[3]),
             major_faults=int(fields[9]),
             ticks=int(fields[11]) + int(fields[12]),
             started=int(fields[19]),
