@@ -9,7 +9,7 @@ from gdbext.model.activity import Activity, Ended
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LISTENING, Peer
 from tests.unit.stacks import frame, rank, stack
-from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, SELECTS, live, process, verdict
+from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, LOOPS, MAIN, READ, SELECTS, live, process, verdict
 from tests.unit.test_analysis_loop_tasks import GET, LISTENS, READS, found, server, task
 from tests.unit.test_analysis_pool_tasks import TASK
 from tests.unit.test_waits_groups import FILE
@@ -183,6 +183,19 @@ def test_a_replica_that_goes_on_does_not_clear_another_one():
 def test_a_replica_in_one_collective_may_be_slow():
     answer = replicas(reducing(2, SECOND, False), reducing(3, SECOND, False))
     assert (answer.cause, answer.finding) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    ("leader", "call", "cause"),
+    [
+        (still(*SELECTS, *LOOPS, still=0), "broadcast", "not-a-hang"),
+        (still(*SELECTS, *LOOPS, still=0), "all_reduce", "missing-rank"),
+        (still(*LOCK, "evict@cache.py:9", still=0), "broadcast", "missing-rank"),
+    ],
+    ids=["idle", "in another step", "at a lock"],
+)
+def test_a_replica_whose_leader_waits_for_requests_is_idle_while_another_one_works(leader, call, cause):
+    assert replicas(rank(2, leader), reducing(3, SECOND, False, call)).cause == cause
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,7 @@ def test_where_no_other_task_is_left_the_rest_wait_for_ever(tasks, confidence, f
         (task("main", *JOINS, waits_for="Task"), task("call", by="ask@model.py:8", waits_for="Future")),
         (task("main", *JOINS, waits_for="Task"), task("both", *JOINS, waits_for="Future")),  # of executors, for example
         (task("get", *ACQUIRE, wants=3), PythonTask(100, ()), LISTENS),
+        (PythonTask(100, (), wants=3), LISTENS),
         (task("main", *JOINS, waits_for="Task"),),  # of one alone nobody knows for what
         (task("prefetch", *PUT), LISTENS),  # a client's task takes what it has
         (task("worker", "Semaphore.acquire@asyncio/locks.py:400", wants=9), LISTENS),  # a client's task releases it
@@ -136,6 +137,7 @@ def test_where_no_other_task_is_left_the_rest_wait_for_ever(tasks, confidence, f
         "joins a call",
         "joins executors",
         "one that could not be read",
+        "one of which only its lock was read",
         "joins",
         "reads ahead",
         "orders",

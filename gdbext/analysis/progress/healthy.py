@@ -6,7 +6,7 @@ from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun
 from gdbext.analysis.progress.between_looks import has_run
-from gdbext.analysis.progress.own_work import looked_long, other_ends, waits_for_child
+from gdbext.analysis.progress.own_work import is_serving, looked_long, other_ends, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, longer_look
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -16,6 +16,7 @@ from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, part
 from gdbext.analysis.verdict.wording import closed, start, verb, where, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN
+from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.model.codes import Given
 from gdbext.model.stack import ThreadStack
 
@@ -201,7 +202,14 @@ def _on_their_own(view: JobView, rest: Sequence[Party]) -> List[Party]:
         if len(left) == len(some):
             break
         some = left
-    return some if any(party.group in COMMUNICATION for party in some) else []
+    inside = [party for party in some if party.group in COMMUNICATION]
+    return some if inside and not _idle_replica(view, inside, parties_without(some, inside)) else []
+
+
+def _idle_replica(view: JobView, followers: Sequence[Party], leaders: Sequence[Party]) -> bool:
+    """Whether those who are in no collective wait for requests, and the others for what they tell them to do."""
+    orders = all(party.judged.collective in FROM_ONE for party in followers)
+    return orders and bool(leaders) and all(is_serving(view, party) for party in leaders)
 
 
 def _waits_among(party: Party, ranks: Collection[Optional[int]], pids: Collection[Optional[int]]) -> bool:

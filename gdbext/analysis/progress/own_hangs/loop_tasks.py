@@ -164,7 +164,7 @@ def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bo
 
 def _is_lock(task: PythonTask) -> bool:
     """Whether it asks for what one task alone can have."""
-    return bool(task.wants) and _LOCK.match(task.frames[0].function or "") is not None
+    return bool(task.wants) and any(_LOCK.match(inner.function or "") for inner in task.frames[:1])
 
 
 def _wakes_itself(loop: Party) -> bool:
