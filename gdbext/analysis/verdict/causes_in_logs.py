@@ -204,6 +204,8 @@ def _stacks_beside(view: JobView) -> str:
     (one,) = view.parties
     if one.thread is None or all(reports_failure(frame.function) for frame in one.thread.calls if frame.function):
         return ""
+    if one.process.source == "text:valgrind":  # under which a program goes on
+        return f"That was in {where(one)}."
     if one.group == "fatal":
         return f"The thread died in {where(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."

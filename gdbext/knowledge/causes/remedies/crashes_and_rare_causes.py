@@ -19,12 +19,12 @@ def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
 _OF_LOG_LINES = (
     RemedyRule(
         "other",
-        "Read the sanitizer's report as a whole: the first stack is the invalid access, those below it are where the "
-        "memory was allocated and freed",
+        "Read the whole report, of the sanitizer or of valgrind: the first stack is the invalid access, those below it "
+        "are where the memory was allocated and freed",
         "the first report is the fault; all later ones may follow from it",
-        "AddressSanitizer",
+        "AddressSanitizer; valgrind manual, Memcheck",
         rules=("heap-broken",),
-        pasted_from=r"text:sanitizer",
+        pasted_from=r"text:(?:sanitizer|valgrind)",
         given=("text",),
     ),
     RemedyRule(
@@ -34,7 +34,7 @@ _OF_LOG_LINES = (
         "the heap was damaged before the call that noticed it",
         "valgrind manual; AddressSanitizer",
         rules=("heap-broken",),
-        pasted_from=r"(?!text:sanitizer)",
+        pasted_from=r"(?!text:(?:sanitizer|valgrind))",
         given=("text", "core", "log"),
     ),
     _of_line(
