@@ -302,7 +302,7 @@ class Look:
             if self._limits.no_stop:
                 no_stop.complete(rank)
             elif rank.asleep is not None and rank.asleep.unstopped:
-                rank.stacks = tuple(map(no_stop.without_unknown_registers, rank.stacks))
+                rank.stacks = no_stop.without_unknown_registers(rank.stacks, rank.asleep.unstopped)
 
     def _do_without_gdb(self, ranks: Sequence[LiveRank]) -> None:
         """Python frames alone; of a rank that has none, what /proc says of its threads."""

@@ -70,7 +70,7 @@ def summary(copy: ProcessCopy) -> str:
 def complete(rank: LiveRank) -> None:
     """Say of each thread of a rank what could not be read of it, and why."""
     assert rank.copy is not None
-    stacks = [without_unknown_registers(stack) for stack in rank.stacks]
+    stacks = [_without_unknown_registers(stack) for stack in rank.stacks]
     unread = [thread for thread in rank.copy.threads if not thread.registers]
     stacks += [unread_stack(one) for one in unread]
     rank.stacks = tuple(stacks)
@@ -93,7 +93,12 @@ def _read(copy: ProcessCopy) -> Mapping[int, Tuple[int, ...]]:
     return {thread.tid: thread.registers for thread in copy.threads if thread.registers}
 
 
-def without_unknown_registers(stack: ThreadStack) -> ThreadStack:
+def without_unknown_registers(stacks: Sequence[ThreadStack], tids: FrozenSet[int]) -> Tuple[ThreadStack, ...]:
+    """The stacks, where these threads were read without a stop and the others stopped: of those all is known."""
+    return tuple(_without_unknown_registers(stack) if stack.lwp in tids else stack for stack in stacks)
+
+
+def _without_unknown_registers(stack: ThreadStack) -> ThreadStack:
     """Without values out of registers that nobody knows, and with the reason where gdb ran into one."""
     frames = tuple(_without_unknown(frame) for frame in stack.frames)
     if stack.end is StackEnd.MEMORY:  # where gdb comes when it follows UNKNOWN

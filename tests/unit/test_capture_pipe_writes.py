@@ -8,7 +8,9 @@ import pytest
 from gdbext.capture.stop.copy_of_process import copy_in_turns, copy_processes
 from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake, sleeping_threads
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write, look
-from gdbext.collect.unstopped_ranks import copies_of_writers
+from gdbext.collect.unstopped_ranks import copies_of_writers, without_unknown_registers
+from gdbext.model.codes import StackEnd
+from gdbext.model.stack import ThreadStack
 from tests.polling import wait_until
 
 pytestmark = pytest.mark.process
@@ -70,6 +72,12 @@ def test_it_is_not_stopped_either_where_others_keep_waking_up(writer):
 
     copy_awake([pid], known, somebody_woke)
     assert all(tid in marks for marks in asked) and writing(pid) == [tid]
+
+
+def test_only_of_who_was_not_stopped_a_stack_ends_for_want_of_registers():
+    stacks = [ThreadStack(str(lwp), (), lwp=lwp, truncated="no memory", end=StackEnd.MEMORY) for lwp in (1, 2)]
+    found = without_unknown_registers(stacks, frozenset([2]))
+    assert [one.end for one in found] == [StackEnd.MEMORY, StackEnd.REGISTERS] and found[0] == stacks[0]
 
 
 @pytest.mark.parametrize(
