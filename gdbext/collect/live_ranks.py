@@ -197,8 +197,9 @@ class Look:
     def _copy(self) -> None:
         wanted = [rank for rank in self._ranks if not rank.blocked]
         times = {rank.pid: rank.times for rank in wanted}
-        writers = {} if self._limits.no_stop else no_stop.copies_of_writers(times, self._budget)
-        slept = {} if self._limits.no_stop else copy_asleep(times, self._budget, writers)
+        slept = {}
+        if not self._limits.no_stop:
+            slept = copy_asleep(times, self._budget, no_stop.copies_of_writers(times, self._budget))
         for rank in wanted:
             rank.asleep = slept.get(rank.pid)
         for rank, copy in zip(wanted, self._copies(wanted, times, python=True)):

@@ -1,6 +1,5 @@
-"""What shows that a process which waits like an idle one has begun something: who has nothing to do waits for requests,
-messages or orders, and not for a lock, a result, room to write or the end of somebody else's work.
-"""
+"""Signs that a process which looks idle has begun something: an idle process waits for requests, messages or orders,
+not for a lock, a result, room to write or the end of another process's work."""
 
 from __future__ import annotations
 
@@ -30,11 +29,11 @@ RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
 """Functions of Python's servers in which a request is answered, or a client's next one is read."""
 _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
-"""Rules of waits that also somebody has who has nothing to do: for the end of what works for it."""
+"""Rules of waits that an idle process has too: supervisors wait for the end of their workers."""
 
 
 def asks(one: Party) -> bool:
-    """Whether it has begun something that somebody else must end: nobody waits so who has nothing to do."""
+    """Whether it waits for something that it has begun and somebody else must end. An idle process does not."""
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = wants_lock(one) or one.judged.rule in RULES or waits_for_result(one) or inside_task(one)
@@ -56,8 +55,12 @@ def _reads_queue(one: Party) -> bool:
 
 
 def _innermost(one: Party) -> Iterator[Frame]:
+    return islice(_python_calls(one), 2)
+
+
+def _python_calls(one: Party) -> Iterator[Frame]:
     calls = one.thread.calls if one.thread is not None else ()
-    return islice((frame for frame in calls if frame.language == "python"), 2)
+    return (frame for frame in calls if frame.language == "python")
 
 
 def _name(frame: Frame) -> str:
@@ -66,8 +69,8 @@ def _name(frame: Frame) -> str:
 
 def _joins_queue(one: Party) -> bool:
     """Whether it waits until all that it has put into a queue is done."""
-    python = (frame for frame in (one.thread.calls if one.thread is not None else ()) if frame.language == "python")
-    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in python)
+    calls = _python_calls(one)
+    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in calls)
 
 
 def begun(view: JobView, party: Party) -> str:

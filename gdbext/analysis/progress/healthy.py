@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import asks, begun
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.own_work import is_serving, looked_long, other_ends, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, longer_look
+from gdbext.analysis.progress.running import in_own_code, not_clear
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of, is_majority
@@ -83,7 +83,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
                 f"It is not clear yet whether anything hangs: {who(parties)} run Python code, for example {place}, and "
                 "nothing shows that their calls return. A loop that waits for a change of memory looks the same."
             )
-            return _not_clear(view, summary, parties)
+            return not_clear(view, summary, evidence_of((), parties))
         summary = f"{start(who(parties))} are running code, for example {place}. No rank waits for another."
         return Candidate(cause="not-a-hang", confidence="medium", summary=summary, evidence=evidence_of((), parties))
     if not all(may_progress(party) or in_own_code(party) for party in parties):
@@ -105,17 +105,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         summary = f"{lead}and none is working: {who(parties)} sleep in {place} and wake up repeatedly."
     else:
         summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
-    return _not_clear(view, summary, parties)
-
-
-def _not_clear(view: JobView, summary: str, parties: Sequence[Party]) -> Candidate:
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        evidence=evidence_of((), parties),
-        decided_by=longer_look(view),
-    )
+    return not_clear(view, summary, evidence_of((), parties))
 
 
 def _may_only_spin(view: JobView, party: Party) -> bool:
@@ -187,7 +177,7 @@ def some_stand(view: JobView) -> Optional[Candidate]:
         f"It is not clear yet whether anything hangs: {who(moved)} moved between the two samples, but {who(stand)} "
         f"{verb(stand, 'stands', 'stand')} in {closed(where(stand[0]))} and wait for none of them."
     )
-    return _not_clear(view, summary, [*stand, *moved])
+    return not_clear(view, summary, evidence_of((), [*stand, *moved]))
 
 
 def _on_their_own(view: JobView, rest: Sequence[Party]) -> List[Party]:

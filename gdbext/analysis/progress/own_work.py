@@ -7,11 +7,11 @@ Whoever waits without a timeout and was woken between two copies has got what it
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.begun import begun, wants_lock
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, is_alive, longer_look, was_woken
+from gdbext.analysis.progress.running import in_own_code, is_alive, not_clear, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
@@ -95,7 +95,7 @@ def cannot_tell(view: JobView) -> Optional[Candidate]:
         f"It is not clear yet whether anything hangs: {who(polls)} {verb(polls, 'is', 'are')} in {where(polls[0])}, "
         f"and {verb(polls, 'has', 'have')} threads that wake up repeatedly."
     )
-    return _undecided(view, summary, polls)
+    return not_clear(view, summary, evidence_of((), polls))
 
 
 def amid_something(view: JobView) -> Optional[Candidate]:
@@ -111,17 +111,7 @@ def amid_something(view: JobView) -> Optional[Candidate]:
         f"It is not clear yet whether anything hangs: {next(iter(amid.values()))}. Apart from that, {who(list(amid))} "
         f"{verb(list(amid), 'waits', 'wait')} for requests."
     )
-    return _undecided(view, summary, list(amid))
-
-
-def _undecided(view: JobView, summary: str, parties: Sequence[Party]) -> Candidate:
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        evidence=evidence_of((), parties),
-        decided_by=longer_look(view),
-    )
+    return not_clear(view, summary, evidence_of((), list(amid)))
 
 
 def followers_wait(view: JobView) -> Optional[Candidate]:

@@ -18,6 +18,7 @@ from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.verdict import Evidence
 
 LONGER = "gdbext diagnose --samples"
 """How the command begins that looks for longer."""
@@ -59,14 +60,7 @@ def running(view: JobView) -> Optional[Candidate]:
         f"It is not clear yet whether anything hangs: {place} for {who(busy)}, which "
         f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop."
     )
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        victims=tuple(waiting),
-        evidence=evidence,
-        decided_by=longer_look(view),
-    )
+    return not_clear(view, summary, evidence, waiting)
 
 
 def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
@@ -145,6 +139,18 @@ def _do(parties: Sequence[Party]) -> str:
     if ends is None or may_progress(parties[0]):
         return verb(parties, "runs", "run")
     return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"
+
+
+def not_clear(view: JobView, summary: str, evidence: Sequence[Evidence], victims: Sequence[Party] = ()) -> Candidate:
+    """Only a longer look can tell whether anything hangs."""
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=summary,
+        victims=tuple(victims),
+        evidence=tuple(evidence),
+        decided_by=longer_look(view),
+    )
 
 
 def longer_look(view: JobView) -> str:

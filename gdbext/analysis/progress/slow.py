@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Collection, Optional, Pattern
 
 from gdbext.analysis.progress.between_looks import has_run
-from gdbext.analysis.progress.running import longer_look
+from gdbext.analysis.progress.running import not_clear
 from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
@@ -91,14 +91,7 @@ def builds_under_lock(view: JobView) -> Optional[Candidate]:
         f"{closed(where(tries[0]))} for a lock that is a file, and {who(busy)} {verb(busy, 'works', 'work')}: "
         f"{who(busy[:1])} {doing[0].what} ({doing[0].proof}). The lock may be theirs, or left behind."
     )
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        victims=tuple(tries),
-        evidence=evidence_of(busy[:3], [*tries, *others]),
-        decided_by=longer_look(view),
-    )
+    return not_clear(view, summary, evidence_of(busy[:3], [*tries, *others]), tries)
 
 
 def doubt_slow_work(best: Candidate) -> Candidate:

@@ -12,15 +12,9 @@ import sys
 import threading
 from concurrent.futures import Future
 
-from tests.inferiors.live.place import at, fifo, run, thread, work_for
+from tests.inferiors.live.place import at, child_of, fifo, run, thread, work_for
 
 FORK = multiprocessing.get_context("fork")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
 
 
 def beside_listener(tasks):

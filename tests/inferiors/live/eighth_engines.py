@@ -13,26 +13,11 @@ import threading
 import time
 from multiprocessing import shared_memory
 
-from tests.inferiors.live.place import at, run, thread, work_for
+from tests.inferiors.live.place import at, child_of, in_folder, run, thread, wait_for_role, work_for
 from tests.inferiors.torch_job import free_port
 
 FORK = multiprocessing.get_context("fork")
 RANKS = 3
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
-
-
-def in_folder(name):
-    return os.path.join(sys.argv[2], name)
-
-
-def wait_for_role(role):
-    while not os.path.exists(in_folder(role)):
-        time.sleep(0.02)
 
 
 def launcher_reads_nothing():

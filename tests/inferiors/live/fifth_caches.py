@@ -10,14 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 import filelock
 
-from tests.inferiors.live.place import at, run, thread, work_for
+from tests.inferiors.live.place import at, in_folder, run, thread, work_for
 
 FORK = multiprocessing.get_context("fork")
 FILE = 8 << 20
-
-
-def in_folder(name):
-    return os.path.join(sys.argv[2], name)
 
 
 def compile_kernel(name):

@@ -14,17 +14,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import shared_memory
 
-from tests.inferiors.live.place import LONG, at, run, thread, work_for
+from tests.inferiors.live.place import LONG, at, child_of, run, thread, work_for
 from tests.inferiors.torch_job import free_port
 
 FORK = multiprocessing.get_context("fork")
 log = logging.getLogger("engine")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
 
 
 class Rank:

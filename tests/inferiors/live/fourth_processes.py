@@ -8,19 +8,9 @@ import struct
 import subprocess
 import sys
 
-from tests.inferiors.live.place import at, read_for_ever, run, thread, work_for
+from tests.inferiors.live.place import at, child_of, in_folder, read_for_ever, run, thread, work_for
 
 FORK = multiprocessing.get_context("fork")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
-
-
-def in_folder(name):
-    return os.path.join(sys.argv[2], name)
 
 
 def mailbox(name):

@@ -1,9 +1,11 @@
 """How the programs of this folder say who they are and that they stand at their last place."""
 
 import datetime
+import multiprocessing
 import os
 import sys
 import threading
+import time
 
 LONG = datetime.timedelta(days=1)
 
@@ -15,6 +17,24 @@ def at(role, pid=None):
     with open(draft, "w") as file:
         file.write(str(pid or os.getpid()))
     os.rename(draft, os.path.join(folder, str(role)))
+
+
+def in_folder(name):
+    """A path for the job's own files."""
+    return os.path.join(sys.argv[2], str(name))
+
+
+def wait_for_role(role):
+    """Until a process has said that it is `role`."""
+    while not os.path.exists(in_folder(role)):
+        time.sleep(0.02)
+
+
+def child_of(target, *arguments):
+    """A forked process of multiprocessing, started."""
+    child = multiprocessing.get_context("fork").Process(target=target, args=arguments, daemon=True)
+    child.start()
+    return child
 
 
 def fifo():
@@ -35,8 +55,6 @@ def thread(work, *arguments, daemon=True):
 
 def work_for(seconds):
     """Python code that computes for about so long."""
-    import time
-
     until, total = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         total += sum(number * number for number in range(2000))

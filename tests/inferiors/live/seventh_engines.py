@@ -14,25 +14,10 @@ import subprocess
 import sys
 import time
 
-from tests.inferiors.live.place import at, read_for_ever, run, work_for
+from tests.inferiors.live.place import at, child_of, in_folder, read_for_ever, run, wait_for_role, work_for
 from tests.inferiors.live.seventh_extension import extension
 
 FORK = multiprocessing.get_context("fork")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
-
-
-def in_folder(name):
-    return os.path.join(sys.argv[2], name)
-
-
-def wait_for_role(role):
-    while not os.path.exists(in_folder(role)):
-        time.sleep(0.02)
 
 
 def evaluate(results):

@@ -7,24 +7,12 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 
-from tests.inferiors.live.place import at, run, thread, work_for
+from tests.inferiors.live.place import at, child_of, run, thread, wait_for_role, work_for
 
 FORK = multiprocessing.get_context("fork")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
-
-
-def wait_for_role(role):
-    while not os.path.exists(os.path.join(sys.argv[2], role)):
-        time.sleep(0.02)
 
 
 def generate(requests, tokens):

@@ -11,14 +11,10 @@ import time
 import torch
 import torch.distributed as dist
 
-from tests.inferiors.live.place import LONG, at, fifo, run
+from tests.inferiors.live.place import LONG, at, fifo, in_folder, run
 
 RANK = int(os.environ.get("RANK", "0"))
 log = logging.getLogger("engine")
-
-
-def in_folder(name):
-    return os.path.join(sys.argv[2], str(name))
 
 
 def join_group():

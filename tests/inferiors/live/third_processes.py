@@ -9,15 +9,9 @@ import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.inferiors.live.place import at, run, work_for
+from tests.inferiors.live.place import at, child_of, run, work_for
 
 FORK = multiprocessing.get_context("fork")
-
-
-def child_of(target, *arguments):
-    child = FORK.Process(target=target, args=arguments, daemon=True)
-    child.start()
-    return child
 
 
 def pipes():

@@ -20,8 +20,8 @@ _TRACED = "t"
 
 
 def held_by_debugger(view: JobView) -> Optional[Candidate]:
-    """Who waits for a command did not run between the two copies, and nobody else works. Ranks in a collective wait for
-    whoever has not come, which is told as such."""
+    """The process at the prompt did not run between the two copies, and no other process works. Ranks that wait in a
+    collective are judged as such."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.of(*COMMUNICATION, "init", "teardown"):
         return None
     asking = [one for index in range(len(view.processes)) for one in threads_of(view, index) if _at_prompt(one)]
