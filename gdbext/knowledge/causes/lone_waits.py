@@ -10,6 +10,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     FOR_THE_GPU,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
@@ -133,6 +134,18 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         _IDLE_OR_LOST,
         does="waits for another thread in {where}",
         through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
+    ),
+    OpenThere(
+        ("mpi",),
+        "Why the server has not answered {unread}: it may wait for the same call of other processes.",
+        function=PMIX_CALLS,
+        does="waits for an answer of the launcher's PMIx or PMI server, in {where}",
+    ),
+    OpenThere(
+        ("mpi",),
+        "Whether it waits for a peer or for the launcher {unread}.",
+        function=JOB_STARTS,
+        does="is joining the MPI job in {where}",
     ),
     OpenThere(
         FOR_THE_GPU,

@@ -108,7 +108,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "implicit",
         "implicit-sync-vs-collective",
-        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is running a "
+        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is probably running a "
         "collective. {Victims} {wait} in {what} for a kernel that {culprits} cannot launch until the call returns.",
         "NVIDIA/nccl#48",
         circle=True,
@@ -118,7 +118,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lazy",
         "lazy-module-load-vs-collective",
-        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is running a "
+        "{Culprits} {are} in {where}. That call waits until the device is idle, but the device is probably running a "
         "collective. {Victims} {wait} in {what} for a kernel that {culprits} cannot launch before its code is loaded.",
         "torchcomms PR#2334",
         circle=True,

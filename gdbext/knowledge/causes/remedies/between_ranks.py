@@ -151,8 +151,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log of the rank that the answer names, else the logs of all other ranks, around that time: the rank "
-        "that failed or ended first explains the rest",
+        "Read the log of the rank or address in the message above, else the logs of all other ranks, around that time: "
+        "the process that failed or ended first explains the rest",
         "who reports a lost or late peer is usually its victim",
         "gloo transport/tcp/pair.cc; torch monitoredBarrier",
         not_rules=("ready-ranks",),

@@ -4,6 +4,15 @@ from gdbext.knowledge.engines.frame_rows import message, step
 from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
+PMIX_CALLS = (
+    r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Fence|Get|Connect|Disconnect|Finalize|Abort|Spawn|Lookup|Barrier|KVS)\w*"
+    r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$"
+)
+"""Requests to the server of the launcher: prted, orted, slurmstepd or hydra's proxy (pmix.h, pmi.h)."""
+JOB_STARTS = (
+    r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init|MPIR?I?I?_Init\w*"
+)
+"""The start of an MPI job, in which processes ask the launcher and meet their peers."""
 _PROGRESS = "waits for messages of others: whoever makes progress has nothing else to do"
 
 RULES = (
@@ -96,13 +105,12 @@ RULES = (
     ),
     message(
         "pmix",
-        r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Fence|Get|Connect|Disconnect|Finalize|Abort|Spawn|Lookup|Barrier|KVS)\w*"
-        r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$",
+        PMIX_CALLS,
         "pmix.h, pmi.h: asks the launcher, which waits for all processes",
     ),
     message(
         "pmix-init",
-        r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init|MPIR?I?I?_Init\w*",
+        JOB_STARTS,
         "pmix.h, Open MPI and MPICH: the start of a job",
         rank=STEP + 2,
     ),
