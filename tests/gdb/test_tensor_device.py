@@ -91,10 +91,10 @@ def test_a_copy_that_does_not_end(fault, words, calling_gdb):
         target.assert_free()
 
 
-def test_a_process_that_never_used_its_device():
+def test_a_process_that_never_used_its_device(calling_gdb):
     with DeviceTarget("none") as target:
         raw = "llm-tensor p 0x200000000 --dtype fp32 --shape 4 --where gpu"
-        answer = gdb_batch("gdb", ALLOW, f"attach {target.pid}", raw, "detach")
+        answer = gdb_batch(calling_gdb, ALLOW, f"attach {target.pid}", raw, "detach")
         target.assert_free()
     assert "the process has not initialised CUDA, and gdbext does not do that" in answer.err
     assert calls(answer) == []

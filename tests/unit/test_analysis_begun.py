@@ -220,6 +220,18 @@ def test_loops_of_which_no_call_returns_may_wait_for_each_other():
     assert judge(replace(now, taken_at=3.0), replace(other, taken_at=0.0)).verdict.cause == "not-a-hang"
 
 
+@pytest.mark.parametrize(("peers", "confidence"), [((101,), "low"), ((101, 4711), "medium"), ((), "medium")])
+def test_who_waits_for_an_answer_of_the_one_that_moved_has_not_gone_on(peers, confidence):
+    """The engine may look again and again whether it can begin."""
+    ends = (Peer(100, "pipe:[7]", peers, ("S",) * len(peers), ("python",) * len(peers)),) if peers else ()
+    driver = process(0, still(*ANSWER, syscall=READ, still=0), peers=ends)
+    engines = (replace(runs((1, 2)), frames=runs((1, 2)).frames[1:]), runs((1, 2)))
+    before, now = (replace(live(driver, process(1, one)), taken_at=at) for at, one in enumerate(engines))
+    answer = judge(now, before).verdict
+    assert (answer.cause, answer.confidence) == ("not-a-hang", confidence)
+    assert ("the job is not stuck" in answer.summary) is (confidence == "medium")
+
+
 # --- debuggers ---
 
 PROMPT = ("read@libc.so.6", "cmdloop@cmd.py:126", "_cmdloop@pdb.py:397", "interaction@pdb.py:433", "send@m.py:2")

@@ -120,6 +120,7 @@ def test_nothing_stops_before_all_are_ready_and_nothing_stays_when_the_terminal_
 def test_the_terminal_is_lost_before_it_opened_the_prompt(job, ask):
     asker = ask()
     asker.go()
+    job[0].until("waits at")
     job[1].until("opens its prompt")
     asker.leave()
     job[0].until("rank 1 has gone on")

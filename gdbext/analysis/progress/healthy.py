@@ -144,7 +144,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
 
     While some wait for others it is the waiting ones that must have gone on: a culprit may well be busy.
     """
-    waiting = [*waiting_for_others(view), *view.of("implicit", "launch", "init", "teardown")]
+    waiting = [*waiting_for_others(view), *view.of("implicit", "launch", "init", "teardown"), *_wait_for_answers(view)]
     moved = frozenset(view.moved)
     went = [party for party in parties_without(view.parties, view.gone) if party.index in moved]
     proof = frozenset(went).intersection(waiting) if waiting else went
@@ -165,6 +165,13 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), went))
+
+
+def _wait_for_answers(view: JobView) -> List[Party]:
+    """Those that did nothing while they waited by a pipe or socket for other processes of the job alone."""
+    pids = {process.pid for process in view.snapshot.processes}
+    still = [party for party in view.parties if party.index in view.still]
+    return [party for party in still if other_ends(party) and all(set(ends) <= pids for ends in other_ends(party))]
 
 
 def some_stand(view: JobView) -> Optional[Candidate]:
