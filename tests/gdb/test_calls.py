@@ -80,11 +80,11 @@ def test_a_lock_that_another_thread_holds(any_gdb, tmp_path):
     assert stuck["same"] and number["answer"] == target.pid
 
 
-def test_who_must_not_be_disturbed(tmp_path):
+def test_who_must_not_be_disturbed(calling_gdb, tmp_path):
     """A sleep that was interrupted goes on from the kernel's note of it, which a call may overwrite."""
     with subprocess.Popen(["sleep", "1000"]) as sleeper:
         try:
-            found = run(tmp_path, "gdb", f"attach {sleeper.pid}")
+            found = run(tmp_path, calling_gdb, f"attach {sleeper.pid}")
         finally:
             sleeper.kill()
     reason = "no thread can make the call: thread 1 is in a system call that cannot be begun again"

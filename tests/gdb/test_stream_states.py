@@ -147,10 +147,10 @@ def test_a_lock_that_another_thread_holds(any_gdb):
     assert "cudaMallocHost" in answer.out and "$1 = 1" in answer.out
 
 
-def test_cuda_that_was_never_used_and_words_that_are_wrong():
+def test_cuda_that_was_never_used_and_words_that_are_wrong(calling_gdb):
     with StreamTarget("none") as target:
         answer = gdb_batch(
-            "gdb", ALLOW, "llm-stream list", f"attach {target.pid}", MAIN, "llm-stream p idle", "llm-stream list",
+            calling_gdb, ALLOW, "llm-stream list", f"attach {target.pid}", MAIN, "llm-stream p idle", "llm-stream list",
             "llm-stream list --ranks 77", "llm-stream list --ranks x", f"llm-stream list --ranks {target.pid}",
             "llm-stream", "detach",
         )  # fmt: skip
