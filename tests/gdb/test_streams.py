@@ -33,14 +33,14 @@ BAD = ("empty", "dangling", "number", "no_such_variable", "getpid()", "(void*)ge
 
 
 @pytest.fixture(scope="module")
-def answer():
+def answer(calling_gdb):
     with Target(source="streams.cpp") as target:
         commands = [f"llm-stream p --json {row[0]}" for row in GOOD] + ["llm-stream p pooled", "llm-stream p"]
         commands += [f"llm-stream p {name}" for name in BAD]
 
         commands += ["p pooled", "p foreign", "p *behind", "p owned", "p none", "p made", "p empty", "p own"]
         commands += ["llm-stream list --json", "set llm allow-calls on", "llm-stream p made", "llm-stream list"]
-        yield gdb_batch("gdb", f"attach {target.pid}", "frame function main", *commands, "detach")
+        yield gdb_batch(calling_gdb, f"attach {target.pid}", "frame function main", *commands, "detach")
         target.assert_free()
 
 

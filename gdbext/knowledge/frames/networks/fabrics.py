@@ -9,7 +9,10 @@ PMIX_CALLS = (
     r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$"
 )
 """Requests to the server of the launcher: prted, orted, slurmstepd or hydra's proxy (pmix.h, pmi.h)."""
-JOB_STARTS = r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init|MPIR?I?I?_Init\w*"
+JOB_STARTS = (
+    r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init"
+    r"|MPIR?I?I?_Init\w*"
+)
 """The start of an MPI job, in which processes ask the launcher and meet their peers."""
 _PROGRESS = "waits for messages of others: whoever makes progress has nothing else to do"
 
