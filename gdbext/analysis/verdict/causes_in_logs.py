@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.verdict.checker_reports import in_own_words, in_report, is_report
 from gdbext.analysis.verdict.died_by_itself import told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
 from gdbext.analysis.verdict.wording import label_list, start, where, who
@@ -175,9 +176,11 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     meaning = f"{rule.means}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    beside = "" if rule.past else _stacks_beside(view)
+    beside = "" if rule.past and not is_report(view) else _stacks_beside(view)
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
     said = _thrown(view, telling) or _excerpt(telling)
+    if is_report(view) and because is beside:
+        meaning, said = in_own_words(meaning, said, view)
     summary = f"{_log_of(telling)} reports: {meaning}{said}. {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
@@ -204,8 +207,8 @@ def _stacks_beside(view: JobView) -> str:
     (one,) = view.parties
     if one.thread is None or all(reports_failure(frame.function) for frame in one.thread.calls if frame.function):
         return ""
-    if one.process.source == "text:valgrind":  # under which a program goes on
-        return f"That was in {where(one)}."
+    if is_report(view):
+        return in_report(one)
     if one.group == "fatal":
         return f"The thread died in {where(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
@@ -246,7 +249,7 @@ def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
     if _waited_in_vain(known):
         return False
     dead = (one for one in threads(view) if one.group == "fatal")
-    return view.given is Given.LOG or any(line.process in (None, one.process) for one in dead)
+    return view.given is Given.LOG or is_report(view) or any(line.process in (None, one.process) for one in dead)
 
 
 def _waited_in_vain(known: Sequence[Line]) -> bool:

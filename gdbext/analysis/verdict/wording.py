@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE, OpenThere
+from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
     LAMBDA_OWNER,
@@ -38,6 +39,7 @@ _CALLED = ", called "
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
+_BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
 _LEFT_BY_SIGNAL, _OF_WINDOWS = map(regex, (SIGNAL, WAITS_OF_WINDOWS))
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
@@ -141,6 +143,9 @@ def where(party: Party) -> str:
     """What the party's thread is in, and the engine's call that led there."""
     judged = party.judged
     inner, outer = party.frame(judged.frame), party.frame(judged.engine_frame)
+    reported = reported_place(party)
+    if reported is not None:
+        return place(reported)
     if inner is None and outer is None:
         calls = party.thread.calls if party.thread is not None else ()
         telling = _telling(party, calls[0]) if calls else None
@@ -179,6 +184,14 @@ def where(party: Party) -> str:
     if telling.language == "python" or _NAMES.known_frame(telling).name is None:
         name = place(telling)
     return called_from(party, name, telling, outer)
+
+
+def reported_place(party: Party) -> Optional[Frame]:
+    """Of a checker's report the program's own function, not the call that the checker intercepts."""
+    if party.process.source not in CHECKERS or party.thread is None:
+        return None
+    outer = [one for one in party.thread.calls if not _RUNTIME.match(one.library or "")]
+    return next((one for one in outer if (one.function or one.library) and not _BELOW.match(one.function or "")), None)
 
 
 def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
@@ -277,6 +290,11 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     """The sentences about the one process that was read beside idle ones, where they are all that can be said.
     `last_words`: the line in which a process tells of its end."""
     name, given = _alone_name(party), party.process.given
+    if party.process.source in CHECKERS and not last_words:
+        return (
+            "The text is the end of a checker's report: its head, which names the error, is missing. The stack shows "
+            f"what led to it: {where(party)}."
+        )
     if party.group != "fatal":
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")

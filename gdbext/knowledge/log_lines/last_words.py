@@ -35,7 +35,7 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler; systemd-coredump; macOS; bash; R errors.c; Charm++ init.C; PETSc",
     ),
     MessageRule(
-        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|heap-use-after-free|double free or corruption"
+        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|(?<!ThreadSanitizer: )heap-use-after-free|double free or corruption"
         r"|(?:free|alloc)\(\): [a-z]|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|stack smashing detected"
         r"|Segfault encountered|segmentation violation|Fatal error in (?:P?MPI|internal)_|Windows fatal exception: "
         r"|Exception Code: 0x|\b[Cc]ode:? (?:0x)?[cC]0000(?:005|006|01[dD]|094|0[fF][dD]|374|409)\b"

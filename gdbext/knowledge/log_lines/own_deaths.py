@@ -18,6 +18,11 @@ def _row(id: str, pattern: str, means: str, source: str, cause: str = "other") -
     return LogRule(id, pattern, means, source, cause=cause, wait="exited-or-crashed", own=True)
 
 
+def _seen(id: str, pattern: str, means: str, source: str) -> LogRule:
+    """What a checker reports of a program that mostly goes on."""
+    return LogRule(id, pattern, means, source, cause="other", own=True)
+
+
 RULES: Tuple[LogRule, ...] = (
     _row(
         "died-at-its-end",
@@ -61,14 +66,38 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row(
         "heap-broken",
-        r"(?:Address|Thread|Memory|HWAddress|UndefinedBehavior)Sanitizer: (?!data race|lock-order|thread leak"
-        r"|DEADLYSIGNAL|signal)[a-z]"
+        r"(?:Address|Thread|HWAddress)Sanitizer: (?!data race|lock-order|thread leak|DEADLYSIGNAL|signal)[a-z]"
         r"|^==\d{1,9}== (?:Invalid (?:read|write) of size|Invalid free|Jump to the invalid)"
         r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
         r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
         r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
         "the process accessed memory that it does not own, or damaged its heap",
         "LLVM compiler-rt; glibc malloc.c, fortify_fail.c",
+    ),
+    _seen(
+        "data-race",
+        r"ThreadSanitizer: data race\b|^(?:==\d{1,9}== )?Possible data race during |Conflicting (?:load|store) by thread ",
+        "two threads access the same memory, at least one of them writes, and nothing orders them (a data race)",
+        "LLVM tsan; Valgrind's Helgrind and DRD",
+    ),
+    _seen(
+        "uninitialised-value",
+        r"MemorySanitizer: use-of-uninitialized-value|^==\d{1,9}== (?:Conditional jump or move depends on uninitialised"
+        r"|Use of uninitialised value of size)",
+        "the program used a value that was never written",
+        "LLVM msan; Valgrind's Memcheck",
+    ),
+    _seen(
+        "undefined-behaviour",
+        r"^\S{1,300}:\d{1,7}:\d{1,5}: runtime error: |UndefinedBehaviorSanitizer: (?!SEGV)[a-z]",
+        "the program does something that its language leaves undefined",
+        "LLVM ubsan",
+    ),
+    _seen(
+        "memory-leaked",
+        r"LeakSanitizer: detected memory leaks|^==\d{1,9}== {1,4}[\d,]{1,20} bytes in [\d,]{1,20} blocks are definitely lost",
+        "memory was never freed; leaks are reported when the program ends, and are not why it ends",
+        "LLVM lsan; Valgrind's Memcheck",
     ),
     _row(
         "ended-by-its-runtime",

@@ -100,7 +100,7 @@ class Assembler:
             Chain: self._whole,
             Trace: self._trace,
             Chained: lambda event, tool: self._set_aside(State.CHAINED),
-            OtherStack: lambda event, tool: self._set_aside(State.ASIDE),
+            OtherStack: lambda event, tool: self._set_aside(State.ASIDE, event.about),
             FramesMissing: self._cut,
             Prompt: self._command,
             Interrupted: self._interrupt,
@@ -262,10 +262,10 @@ class Assembler:
             return None
         self._tally.threads += 1
         thread = Thread(head=head, kind=tool, superseded=earlier)
-        thread.complain(head.problem)
         if self._fatal is not None and _died_in(head, tool, self._fatal):
             thread.complain(self._fatal.text)
             self._fatal = None
+        thread.complain(head.problem)
         process.add(thread)
         self._thread, self._state = thread, State.OPEN
         return thread
@@ -276,7 +276,7 @@ class Assembler:
         thread = self._thread
         if self._state is State.ASIDE:
             if thread is not None:
-                thread.dropped += 1
+                thread.leave_out(line.frame)
             return
         if thread is None or self._state is not State.OPEN or self._is_of_another(thread, line, tool):
             thread = self._start(self._head_or_mention(), tool)
@@ -328,10 +328,12 @@ class Assembler:
 
     # Lines about what was read, or comes ------------------------------------------------------------------------------
 
-    def _set_aside(self, state: State) -> None:
+    def _set_aside(self, state: State, about: str = "") -> None:
         """What follows belongs to the thread at hand, and is not where it stands."""
         if self._thread is not None or state is State.ASIDE:
             self._state = state
+        if self._thread is not None:
+            self._thread.aside = about
 
     def _cut(self, cut: FramesMissing, tool: str) -> None:
         if self._thread is not None:

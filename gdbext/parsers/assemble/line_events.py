@@ -103,7 +103,10 @@ class Chained:
 
 @dataclass(frozen=True)
 class OtherStack:
-    """Frames follow that are not where the thread stands: where it was created, where what it uses was allocated."""
+    """Frames follow that are not where the thread stands: where it was created, where what it uses was allocated.
+    `about`: with what the place of the first one is told; the others are counted only."""
+
+    about: str = ""
 
 
 @dataclass(frozen=True)

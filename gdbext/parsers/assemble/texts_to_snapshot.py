@@ -39,6 +39,8 @@ _CONTINUATION = regex(
     r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
 )
 """Lines of torch's messages behind the first."""
+_LABEL = regex(r"(?m)^(\d{1,5}): ")
+_OF_A_TEST = regex(r"(?m)^\d{1,5}: (?:Test (?:command|timeout)|.{0,200}?[a-z]Sanitizer: )")
 _MOST_PROBLEMS = 40
 _MOST_MESSAGES = 1000  # log lines of processes whose stacks stand elsewhere, or nowhere
 _MOST_STREAMS = 8192  # writers that are told apart
@@ -166,9 +168,12 @@ def _printed_again(written: Sequence[Process], found: Sequence[RankSnapshot]) ->
 def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
+    test = _number_of_test(text)
     carried = False  # whether the lines of a stack follow that begins behind a prefix
     for written, line in clean_lines(text_lines.lines(text)):
         stream = written._replace(error=False)
+        if test is not None and stream.rank in (None, test):
+            stream, line = stream._replace(rank=None), _LABEL.sub("", line, 1)
         if stream != UNNAMED:
             carried = "Traceback (most recent" in line
         elif _CONTINUATION.match(line) or carried:
@@ -186,6 +191,14 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     for one in streams.values():
         one.finish()
     return list(streams.values())
+
+
+def _number_of_test(text: str) -> Optional[int]:
+    """`41: ` before the lines of a test, as CTest prints it; `srun --label` puts a rank there, and mostly several."""
+    if not _OF_A_TEST.search(text):
+        return None
+    numbers = set(_LABEL.findall(text))
+    return int(numbers.pop()) if len(numbers) == 1 and "0" not in numbers else None
 
 
 def _drop_copies(streams: Sequence[Assembler]) -> None:

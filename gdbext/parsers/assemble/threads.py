@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
+from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, FREED, FREES, RUNTIMES
 from gdbext.knowledge.log_lines.last_words import CURRENT, HANDLERS, RAISED
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -18,6 +19,7 @@ MOST_FRAMES = 1024
 MOST_PROBLEMS = 12
 LONGEST_PROBLEM = 300
 _BEGINS = ("<module>", "_bootstrap", "_run_module_as_main", "_main")
+_BELOW, _FREES, _RUNTIME = regex(BELOW_PROGRAM), regex(FREES), regex(RUNTIMES)
 _RAISE = regex(r"\s{0,200}raise(?:$| \(| [A-Za-z_][\w.]{0,200}(?:$|[\[(]| from ))")
 
 INTERRUPT = "KeyboardInterrupt"
@@ -37,6 +39,7 @@ class Thread:
     problems: List[str] = field(default_factory=list)
     truncated: Optional[str] = None
     dropped: int = 0
+    aside: str = ""  # how the place of a stack of another moment is told
     superseded: Optional[Thread] = None  # the same thread, printed earlier
     last: int = -1  # highest frame number so far
     interrupted: bool = False  # by Ctrl-C, as all of its text
@@ -61,6 +64,18 @@ class Thread:
             self._shown[line.number] = line.frame
         self.addressed.append(line.addressed)
         return True
+
+    def leave_out(self, frame: Frame) -> None:
+        """Of the stack of another moment: only its place is kept, where the report's reader needs it."""
+        self.dropped += 1
+        name = frame.function or ""
+        if self.aside and _FREES.match(name):
+            self.aside = FREED
+        elif self.aside and name and not (_BELOW.match(name) or _RUNTIME.match(frame.library or "")):
+            file = (frame.file or "").rpartition("/")[2]
+            at = f"{file}:{frame.line}" if file else frame.library
+            self.complain(f"{self.aside}{name}{f' ({at})' if at else ''}")
+            self.aside = ""
 
     def is_reversed(self, line: FrameLine) -> bool:
         """Whether a stack that began with the outermost frame goes on, as people turn it over: #6, #5, #4."""
@@ -111,7 +126,9 @@ class Thread:
             if len(frames) > MOST_FRAMES:
                 frames, truncated = frames[:MOST_FRAMES], f"only the innermost {MOST_FRAMES} frames are kept"
         if self.dropped:
-            what = "other moments" if self.kind == "sanitizer" else "exceptions that followed from the first"
+            what = (
+                "other moments" if self.kind in ("sanitizer", "valgrind") else "exceptions that followed from the first"
+            )
             self.complain(f"left out: {counted(self.dropped, 'frame')} of {what}")
         if self.superseded is not None:
             self.complain("this thread is printed more than once; the last print counts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.frames.system.checkers import FREED, OTHER_ACCESS, TAKES_LOCK
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import (
     Event,
@@ -63,8 +64,19 @@ def _warning(match: Match[str]) -> Event:
 def _acquires(match: Match[str]) -> Event:
     wanted, held = match.group("wanted"), match.group("held")
     id = match.group("id") or "main"
-    return ThreadHead(id=id, recurs=True, problem=f"takes lock {wanted} while it holds {held}")
+    return ThreadHead(id=id, recurs=True, problem=TAKES_LOCK.format(wanted, held))
 
+
+def _other_moment(match: Match[str]) -> Event:
+    """The head of a stack where the memory was freed, or of the access before this one."""
+    text = match.string
+    return OtherStack(FREED if "free" in text else OTHER_ACCESS if "revious " in text or "egment" in text else "")
+
+
+_NAMED = (
+    r"(?P<number>\d{1,3}) (?P<name>[^0\s].*) (?P<file><null>|/?[^\s:()]+)"
+    r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$"
+)
 
 ROWS: Tuple[Row, ...] = (
     row(
@@ -78,22 +90,24 @@ ROWS: Tuple[Row, ...] = (
         "",
         "== ",
         r"==\d{1,9}==\s{1,8}(?:Address 0x|Block was alloc'd|followed by a later acquisition|Required order |Lock at "
-        r"|Thread #\d{1,6} was created|This conflicts with |Uninitialised value was )",
-        lambda _: OtherStack(),
+        r"|Thread #\d{1,6} was created|This conflicts with |Uninitialised value was |Other segment (?:start|end) )",
+        _other_moment,
         "valgrind",
     ),
     row("", "== Thread ", r"==\d{1,9}== Thread \d{1,6}:?$", detail),
     row(
         "valgrind",
         "== ",
-        r"==\d{1,9}== (?:Invalid (?:read|write|free)|Process terminating with default action)",
+        r"==\d{1,9}== (?:Invalid (?:read|write|free)|Process terminating with default action|Possible data race during "
+        r"|Conflicting (?:load|store) by thread |Conditional jump or move depends on |Use of uninitialised value "
+        r"|Mismatched free)",
         lambda match: Several((LogMessage(match.string.strip(), about="next"), ThreadHead(current=True))),
     ),
     row(
         "sanitizer",
         "Sanitizer:",
         r"\s{0,4}==(?P<pid>\d{1,9})==\s?"
-        r"(?P<text>ERROR: (?:Address|Leak|Memory|HWAddress|Thread|UndefinedBehavior)Sanitizer: .*)",
+        r"(?P<text>(?:ERROR|WARNING): (?:Address|Leak|Memory|HWAddress|Thread|UndefinedBehavior)Sanitizer: .*)",
         announcement,
     ),
     row("sanitizer", "ThreadSanitizer:", r"\s{0,4}WARNING: ThreadSanitizer: .* \(pid=(?P<pid>\d{1,9})\)", _warning),
@@ -101,7 +115,7 @@ ROWS: Tuple[Row, ...] = (
         "sanitizer",
         " of size ",
         r"\s{0,8}(?:atomic )?(?:READ|WRITE|Read|Write|read|write) of size \d{1,12} at 0x[0-9a-f]{1,16}"
-        r"(?: by)? (?:thread (?P<id>T\d{1,9})|main thread)\b",
+        r"(?: by| tags: \S{1,20} \(ptr/mem\) in)? (?:thread (?P<id>T\d{1,9})|main thread)\b",
         lambda match: ThreadHead(
             id=match.group("id") or "main", current=True, recurs=True, problem=match.string.strip()
         ),
@@ -109,14 +123,14 @@ ROWS: Tuple[Row, ...] = (
     row(
         "sanitizer",
         "Mutex ",
-        r"\s{0,8}Mutex (?P<wanted>M\d{1,9}) acquired here while holding mutex (?P<held>M\d{1,9}) in "
+        r"\s{0,8}Mutex (?P<wanted>M\d{1,20}) acquired here while holding mutex (?P<held>M\d{1,20}) in "
         r"(?:thread (?P<id>T\d{1,9})|main thread)",
         _acquires,
     ),
     row(
         "",
         ":",
-        r"\s{0,8}(?:Mutex M\d{1,9} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
+        r"\s{0,8}(?:Mutex M\d{1,20} (?:previously acquired by|\(0x[0-9a-f]{1,16}\) created at|is already destroyed)"
         r"|Thread T\d{1,9} .{0,80}(?:created by|finished at)|Location is |Hint: Mutex|As if synchronized)",
         lambda _: OtherStack(),
         "sanitizer",
@@ -125,18 +139,18 @@ ROWS: Tuple[Row, ...] = (
         "",
         " by ",
         r"\s{0,8}(?:Previous (?:atomic )?(?:read|write) of size \d"
-        r"|(?:freed|previously allocated|allocated) by thread T?\d)",
-        lambda _: OtherStack(),
+        r"|(?:freed|previously allocated|allocated) by (?:main )?thread\b|Uninitialized value was (?:created|stored) )",
+        _other_moment,
     ),
     row("", "SUMMARY: ", r"\s{0,8}SUMMARY: \w{1,20}Sanitizer", detail),
     row("", "Cycle in lock order", r"\s{0,8}Cycle in lock order graph: ", detail),
     row(
         "sanitizer",
         "+0x",
-        r"\s{1,8}#(?P<number>\d{1,3}) (?P<name>[^0\s].*) (?P<file><null>|/?[^\s:()]+)"
-        r"(?::(?P<line>\d{1,9}))?(?::\d{1,9})? \((?P<lib>[^()\s]+)\+0x[0-9a-f]+\)(?: \(BuildId.*)?$",
+        r"\s{1,8}#" + _NAMED,
         _frame,
     ),
+    row("sanitizer", "+0x", r"\s{1,8}" + _NAMED, _frame, "sanitizer"),  # a web page has taken `#1` for a heading
     row(
         "sanitizer",
         " in ",

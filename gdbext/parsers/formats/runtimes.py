@@ -244,7 +244,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "compute-sanitizer",
         "Host Frame",
-        r"=+\s{1,12}Host Frame: ?(?P<name>[^\s\[].{0,600}?) \[0x[0-9a-f]{1,16}\](?: in (?P<lib>\S{1,300}))?",
+        r"=+\s{1,12}Host Frame: ?(?P<name>[^\s\[].{0,600}?)"
+        r"(?: in (?P<file>[^\s:]{1,300}):(?P<line>\d{1,9}))? \[0x[0-9a-f]{1,16}\](?: in (?P<lib>\S{1,300}))?",
         native_frame,
     ),
     row("", "=== ", r"={9}\s{1,40}(?:in /|at 0x|at |by thread|Address |Saved |Device Frame)", detail),

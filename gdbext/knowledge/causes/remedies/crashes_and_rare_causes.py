@@ -38,6 +38,32 @@ _OF_LOG_LINES = (
         given=("text", "core", "log"),
     ),
     _of_line(
+        "data-race",
+        "Read the report's two stacks: guard what both access with one lock, or make it atomic",
+        "what a race leaves in memory depends on the time, so its effects come and go",
+        "ThreadSanitizer manual; Valgrind manual, Helgrind",
+    ),
+    _of_line(
+        "uninitialised-value",
+        "Find who should have written the value: the report's last stack shows where it was made (MemorySanitizer: "
+        "-fsanitize-memory-track-origins; Valgrind: --track-origins=yes)",
+        "the stack of the report is where it was used, not where it was left out",
+        "LLVM MemorySanitizer; Valgrind manual, Memcheck",
+    ),
+    _of_line(
+        "undefined-behaviour",
+        "Mend the expression at the place in that line; with UBSAN_OPTIONS=print_stacktrace=1 the report has its stack",
+        "a compiler may make anything of such an expression",
+        "LLVM UndefinedBehaviorSanitizer",
+    ),
+    _of_line(
+        "memory-leaked",
+        "If the program failed, look for another error before the report; the leak itself: free what the report's "
+        "stacks allocate",
+        "the leak checker runs when the program has already ended",
+        "LLVM LeakSanitizer",
+    ),
+    _of_line(
         "ended-by-its-runtime",
         "The message in that line or the next says what failed (what(), the panic's text); where it is thrown shows, "
         "in C++, `catch throw` in gdb, in Rust RUST_BACKTRACE=1",

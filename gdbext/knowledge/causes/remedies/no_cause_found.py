@@ -10,6 +10,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     FOR_THE_GPU,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -24,6 +25,14 @@ _RECORDER = (
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "Show the report from its first line on: gdbext diagnose FILE, with all that the tool printed",
+        "the head of a report names the error and the access; the stacks behind it only show who called",
+        "Compute Sanitizer manual; LLVM sanitizers; Valgrind manual",
+        pasted_from=OF_CHECKERS,
+        given=("text",),
+    ),
     RemedyRule(
         "unknown",
         "Read the kernel's log around the time of these stacks, on the host: dmesg -T",
@@ -130,6 +139,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
         alone=True,
+        pasted_from=NOT_OF_CHECKERS,
         given=("text",),
     ),
     RemedyRule(
@@ -161,6 +171,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("gil", "mutex", "condvar-idle", "io"),
         alone=True,
         whole=False,
+        pasted_from=NOT_OF_CHECKERS,
         not_through=f"{RDMA_COMMANDS}|{CHILD_WAITS}",
         given=("text",),
     ),
@@ -200,6 +211,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         not_kinds=_MAY_RUN,
+        pasted_from=NOT_OF_CHECKERS,
         given=("text",),
     ),
     RemedyRule(

@@ -16,7 +16,7 @@ C_LIBRARY_FUNCTIONS = (
     r"|recv(from|msg|mmsg)?|send(to|msg|mmsg)?|accept4?|nanosleep|clock_(gettime|nanosleep)|usleep|sleep|sched_yield|syscall|wait4|waitpid"
     r"|waitid|ioctl|gettimeofday|start_thread|clone3?|libc_start\w*|kernel_vsyscall)(_chk|_nocancel|64|_time64|_2)?(@\S*)?$"
     r"|std::(_V2::|__\w+::)*(condition_variable|unique_lock|mutex|this_thread|thread|__future_base|__basic_future|future|_Function_handler"
-    r"|__invoke\w*|chrono|function|call_once|recursive_mutex|shared_mutex|__atomic_wait\w*|__detail)\b"
+    r"|__invoke\w*|chrono|function|call_once|recursive_mutex|shared_mutex|lock_guard|scoped_lock|shared_lock|__shared_mutex_\w+|__glibcxx_rwlock_\w+|__atomic_wait\w*|__detail)\b"
     r"|__gthread_\w+|(std::)?execute_native_thread_routine"
     r"|nsync::|AbslInternal(PerThreadSem|SpinLock)\w*|absl::(\w+::)?(synchronization_internal|base_internal|CondVar|Mutex|Notification)\b"
     r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
@@ -50,7 +50,7 @@ VENDOR_MODULES = (
     r"|hip\w*|amdhip64|amdocl64|hsa\w*|roctracer64|rocprofiler\w*|ze_\w+|ur_\w+|sycl\w*|ascend_hal"
     r"|torch\w*|c10\w*|python\d|stdc\+\+|gcc_s|gomp|iomp\w*|omp\d*|mkl\w*|openblas\w*|\w*openblas\w*|tbb\w*|mpi\w*|open-(pal|rte)|pmix\w*"
     r"|mca_\w+|ucp|uct|ucs|ucm|fabric|ibverbs|mlx5|rdmacm|zmq\w*|event\w*|uv|protobuf|grpc\w*|gloo\w*|tensorflow\w*|jemalloc|tcmalloc\w*"
-    r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"
+    r"|nvinfer(?!_plugin)\w*|ffi|nvshmem\w*|hccl\w*|ascendcl|(?:hw|ub)?[atml]?san|clang_rt)\b|python\d?(\.\d+)?$|_?ctypes|\[|triton|libffi"
 )
 
 VENDOR_FUNCTIONS = (
@@ -59,7 +59,7 @@ VENDOR_FUNCTIONS = (
     r"|pymain_\w+|run_(mod|eval_code_obj)|ffi_call\w*|doLaunches|groupLaunch|waitWorkFifoAvailable|bootstrap[A-Z]\w+|socket[A-Z]\w+"
     r"|gomp_\w+|GOMP_\w+|blas_thread\w+|mkl_\w+|uv__?\w+|event_base\w+|zmq\w*|MPI\w+|ompi_\w+|mca_\w+|opal_\w+"
     r"|operator "
-    r"|(abort|raise|memcpy|malloc|calloc|realloc|free|munmap|mmap)$)"
+    r"|(abort|raise|memcpy|memset|memmove|malloc|calloc|realloc|free|munmap|mmap)$)"
 )
 
 VENDOR_PYTHON = (
