@@ -13,6 +13,12 @@ PLACE = "{dump}"
 LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:lock|lck))\b"
 """Stands there for the file, where a line names it."""
 
+LOG_FILE, LOG_NAMES = "{log}", r"\blog (?P<path>[\w./+-]{1,300})$"
+"""Stands there for the log of the process that a launcher's line is about, where the line names it."""
+
+CORE = "{core}"
+"""Stands there for the file that has all threads and values of a process that died."""
+
 ERROR, ERROR_NAMES = "{error}", r"\((?P<error>[A-Za-z]\w+), \d+\)"
 """Stands there for the error that the verdict names."""
 
@@ -27,6 +33,13 @@ class DumpTool:
     modules: str = r"(?!)"  # of every frame of a stack
     when: str = ""  # the command works, in words that stand before the advice
 
+
+CORE_FILES: Tuple[Tuple[str, str], ...] = (
+    (r"[A-Za-z]:\\|.*\.(?:dll|pyd)\b", "a minidump of it (WinDbg or Visual Studio)"),
+    (r"/Users/|/System/Library/|.*\.dylib\b", "its report in ~/Library/Logs/DiagnosticReports"),
+    ("", "its core file (coredumpctl gdb, then `thread apply all bt full`)"),
+)
+"""By the paths of its frames, what a system keeps of a process that died; the last row fits everything."""
 
 DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool("jstack -l PID", r"text:java"),

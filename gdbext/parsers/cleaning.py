@@ -299,6 +299,8 @@ _QUOTED_OR_PAREN = regex(r'"(?:[^"\\]|\\.){0,400}"|\'(?:[^\'\\]|\\.[^\']{0,4})\'
 _BROKEN_PATH = regex(r"(?:\b(?:from|at) |File \"|[( ])(?:target:)?[\w.+~-]*/[\w./+~-]*\Z")
 _REST_OF_PATH = regex(r"[\w./+~-]{1,300}(?:\.so[\w.]{0,40}|:\d{1,9}|\", line \d{1,9}(?:, in .{1,400})?)\)?\Z")
 _ENDS_IN_PATH = regex(r"[ \t]{0,12}(?:File \"[^\"]{1,400}|\S[^()]{0,300} \([\w.+~-]*/[\w./+~-]{0,300})\Z")
+_PANIC = regex(r".{0,120}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at \S{1,300}:\d{1,9}:\d{1,9}:\Z")
+"""Rust prints what a panic says on the line behind its place."""
 _TERMINAL = 76  # a line this long may have been broken by the terminal's width
 _MOST_PARTS = 60
 _LONGEST = 32 << 10
@@ -326,7 +328,12 @@ class Unwrapper:
             return []
         done = self.flush()
         listed = "(LWP " in line and _LISTED.match(line) and open_parentheses(line)
-        if listed or _NUMBERED.match(line) or ("/" in line and _ENDS_IN_PATH.match(line)):
+        if (
+            listed
+            or _NUMBERED.match(line)
+            or ("panicked at" in line and _PANIC.match(line))
+            or ("/" in line and _ENDS_IN_PATH.match(line))
+        ):
             self._parts, self._length = [line], len(line)
             return done
         return [*done, line]
@@ -340,6 +347,8 @@ class Unwrapper:
         if not line.strip() or _NEW_LINE.match(line) or len(self._parts) >= _MOST_PARTS or self._length > _LONGEST:
             return False
         held = "".join(self._parts)
+        if _PANIC.match(held):
+            return not line.startswith(("stack backtrace", "note: "))
         if _is_path_broken(held, line):
             return True
         if _UNFINISHED.search(held) or _LOCATION.match(line):
@@ -351,7 +360,11 @@ class Unwrapper:
         """A debugger breaks at spaces and indents; a terminal breaks anywhere and does not."""
         if _is_path_broken(self._parts[-1], line):
             return line.strip()
-        return " " + line.strip() if line[0] in " \t" or _UNFINISHED.search(self._parts[-1]) else line
+        return (
+            " " + line.strip()
+            if _PANIC.match(self._parts[0]) or line[0] in " \t" or _UNFINISHED.search(self._parts[-1])
+            else line
+        )
 
 
 def _is_path_broken(held: str, line: str) -> bool:

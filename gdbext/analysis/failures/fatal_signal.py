@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
@@ -30,6 +31,13 @@ class Fault:
     free: Optional[int] = None
     mapped: Optional[bool] = None  # whether anything is mapped at the address
     access: str = ""  # permissions of the mapping: "r--p"
+
+
+def ended_by(code: int) -> str:
+    """` (SIGABRT)`: the signal of an exit code, as Python (-6) and shells (134) tell it."""
+    number = -code if code < 0 else code - 128
+    names = {int(one): one.name for one in signal.Signals}
+    return f" ({names[number]})" if number in names else ""
 
 
 def explain_fault(fault: Fault) -> Tuple[str, ...]:

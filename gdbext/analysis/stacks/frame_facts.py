@@ -152,6 +152,15 @@ class _Index:
         return found
 
 
+def _is_repeated(stack: Sequence[Known], at: int) -> bool:
+    """Whether this public name stands three times in a row or more."""
+    one, name = stack[at], stack[at].name
+    if not one.public:
+        return False
+    around = [other.name == name for other in stack[max(at - 2, 0) : at + 3]]
+    return any(all(around[first : first + 3]) for first in range(len(around) - 2))
+
+
 _LETTERS = 3
 _MOST_KEYS = 4096
 
@@ -161,8 +170,12 @@ def _compiled(rule: FrameRule) -> _Compiled:
 
 
 def without_lies(stack: Sequence[Known]) -> List[Known]:
-    """The stack without public names that cannot be there: no thread begins in `ncclGroupEnd` (Megatron-LM#516)."""
-    honest = list(stack)
+    """The stack without public names that cannot be there: no thread begins in `ncclGroupEnd` (Megatron-LM#516), and no
+    public function calls itself: the name is the nearest one that a stripped library exports (NVIDIA/nccl#1050)."""
+    honest = [
+        one._replace(name=None, rules=(), public=False, vendor=True) if _is_repeated(stack, at) else one
+        for at, one in enumerate(stack)
+    ]
     number = len(honest)
     while number and honest[number - 1].entry:
         number -= 1

@@ -386,4 +386,5 @@ def _engine_frame(
     for number in numbers:
         if not (stack[number].vendor or stack[number].system or stack[number].entry):
             return number
-    return None
+    named = (number for number in numbers if stack[number].name and not stack[number].system)
+    return next(named, None) if fatal else None

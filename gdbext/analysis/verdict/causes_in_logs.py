@@ -7,11 +7,12 @@ import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import reports_failure
+from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.checker_reports import in_own_words, in_report, is_report
-from gdbext.analysis.verdict.died_by_itself import told_by_frames
+from gdbext.analysis.verdict.died_by_itself import stream_keeper, told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
-from gdbext.analysis.verdict.wording import label_list, start, where, who
+from gdbext.analysis.verdict.wording import died_at, label_list, start, where, who
 from gdbext.knowledge.errors import LIBRARIES
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
@@ -34,6 +35,7 @@ _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
 _WORDS = 5  # from which on a line says something
 _SHORT_QUOTE = 130  # in the first sentence
+_PIECE = 20  # characters at the end of what a row knows
 _SAME = 60  # characters at the end of a line
 
 
@@ -49,7 +51,13 @@ def lines(view: JobView) -> List[Line]:
     """Every log line that a row knows, the most telling first; of one row an error before what was said in passing."""
     found = [(_known(text), text, process) for process, text in all_lines(view)]
     known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
-    return sorted(known, key=lambda line: (LOG_RULES.index(line.rule), " INFO " in line.text))
+    return sorted(known, key=lambda line: (LOG_RULES.index(line.rule), " INFO " in line.text, _is_doubled(line)))
+
+
+def _is_doubled(line: Line) -> bool:
+    """Whether two threads printed it at once, into each other."""
+    first = re.search(line.rule.pattern, line.text)
+    return first is not None and line.text.count(first.group()[-_PIECE:]) > 1
 
 
 def all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
@@ -131,7 +139,12 @@ def _helpers_alone(view: JobView) -> str:
 
 def _log_of(line: Line) -> str:
     """`The log`, where nobody else could have written the line."""
-    nobody = line.process is None or line.process.label == ONLY or (line.rule.of_device and _is_witness(line))
+    nobody = (
+        line.process is None
+        or bool(_ranks_in(line))
+        or line.process.label == ONLY
+        or (line.rule.of_device and _is_witness(line))
+    )
     return "The log" if nobody or line.process is None else f"The log of {line.process.label}"
 
 
@@ -176,7 +189,9 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     meaning = f"{rule.means}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
         meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    beside = "" if rule.past and not is_report(view) else _stacks_beside(view)
+    beside = stream_keeper(view) if rule.id == "stream-locked-at-its-end" else ""
+    if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
+        beside = _stacks_beside(view)
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
     said = _thrown(view, telling) or _excerpt(telling)
     if is_report(view) and because is beside:
@@ -210,7 +225,7 @@ def _stacks_beside(view: JobView) -> str:
     if is_report(view):
         return in_report(one)
     if one.group == "fatal":
-        return f"The thread died in {where(one)}."
+        return f"The thread died in {died_at(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 
@@ -272,6 +287,8 @@ def _number_in(line: Line) -> str:
         return f" on GPU {groups['bus']}: {groups['xid']}{f', {row.meaning}' if row else ''}"
     if groups.get("nccl"):
         return f": {_NCCL_ERRORS[int(groups['nccl'])][0]}"
+    if groups.get("code"):
+        return f" with code {groups['code']}{ended_by(int(groups['code']))}"
     named = _XID.search(line.text)
     if named and int(named[1]) in XIDS:
         return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"

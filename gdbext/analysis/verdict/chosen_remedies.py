@@ -10,7 +10,19 @@ from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
 from gdbext.knowledge.causes.remedies import REMEDIES
-from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, ERROR_NAMES, LOCK_FILE, LOCK_NAMES, PLACE, DumpTool
+from gdbext.knowledge.dump_tools import (
+    CORE,
+    CORE_FILES,
+    DUMP_TOOLS,
+    ERROR,
+    ERROR_NAMES,
+    LOCK_FILE,
+    LOCK_NAMES,
+    LOG_FILE,
+    LOG_NAMES,
+    PLACE,
+    DumpTool,
+)
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -20,6 +32,7 @@ from gdbext.model.verdict import Remedy
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
 _LONGER = "samples that are far apart tell a long step from a rank that is stuck"
 _HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
+_FILES = ((LOCK_FILE, LOCK_NAMES, "FILE"), (LOG_FILE, LOG_NAMES, "the log of that process"))
 MOST = 5
 
 
@@ -44,14 +57,23 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
     """With the command, the file and the error that this look calls for."""
     error = re.search(ERROR_NAMES, best.summary)
     action = action.replace(ERROR, error["error"] if error else "NAME")
-    if LOCK_FILE in action:
-        found = next(filter(None, (re.search(LOCK_NAMES, line.text) for line in lines(view))), None)
-        action = action.replace(LOCK_FILE, found["path"] if found else "FILE")
+    for place, names, unknown in _FILES:
+        if place in action:
+            found = next(filter(None, (re.search(names, line.text) for line in lines(view))), None)
+            action = action.replace(place, found["path"] if found else unknown)
+    action = action.replace(CORE, _core_of(view))
     if PLACE in action:
         tool = _dump_of(view)
         action = action.replace(PLACE, tool.command)
         action = f"{tool.when}: {action[:1].lower()}{action[1:]}" if tool.when else action
     return action
+
+
+def _core_of(view: JobView) -> str:
+    """What the system of these processes keeps of one that died."""
+    frames = (frame for process in view.snapshot.processes for thread in process.threads for frame in thread.calls)
+    paths = [path for frame in frames for path in (frame.file, frame.module) if path]
+    return next(text for pattern, text in CORE_FILES if not pattern or any(re.match(pattern, one) for one in paths))
 
 
 def _dump_of(view: JobView) -> DumpTool:

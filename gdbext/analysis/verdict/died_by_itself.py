@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+import itertools
+from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.verdict.wording import ONLY_REPORTS, closed, place, start, verb, where, who
+from gdbext.analysis.verdict.wording import ONLY_REPORTS, closed, died_at, only_reports, place, start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,
@@ -18,11 +18,16 @@ from gdbext.knowledge.frames.failures import (
     LOCK_CHECKS,
     OWN_CHECKS,
     OWN_FAULTS,
+    REPORTERS,
     THROWS,
     UNCAUGHT,
+    UNDONE,
+    WINDOWS_FAULTS,
 )
+from gdbext.knowledge.frames.system.code_owners import PUBLIC
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
+from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, LOCK_CHECKS))
@@ -32,6 +37,11 @@ _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encounte
 _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 """Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
 _ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
+_PUBLIC, _WRITES = regex(PUBLIC), regex(r"write\w*$|flush$|print$|emit$")
+_IN_HANDLER, _FATAL = regex(REPORTERS), regex(r"Fatal Python error")
+_UNDOES, _SETS_UP = map(regex, UNDONE)
+_OF_WINDOWS = [(regex(pattern), name) for pattern, name in WINDOWS_FAULTS]
+_IN_A_ROW = 3
 _UNCAUGHT, _THROWS = map(regex, (UNCAUGHT, THROWS))
 
 
@@ -85,7 +95,8 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
         summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}{_address(dead[0])}."
-        + (f" {ONLY_REPORTS}" if all(map(reports_failure, calls_of(dead[0]))) else ""),
+        + (f" {ONLY_REPORTS}" if only_reports(dead[0]) else "")
+        + _on_error_path(dead[0]),
         culprits=tuple(dead),
         evidence=evidence_of(dead, ()),
     )
@@ -97,17 +108,66 @@ def _place_of_fault(one: Party) -> str:
     handler = max((number for number, name in enumerate(names) if _INTERRUPTED.match(name)), default=None)
     calls = one.thread.calls if one.thread is not None else ()
     behind = next((frame for frame in calls[0 if handler is None else handler + 1 :] if frame.function), None)
+    export = _nearest_export(one)
+    if export:
+        return export
     if behind is None or (handler is None and calls[0].function):
-        return where(one)
-    if one.process.source == HANDLER_FIRST or _RETURNS_FROM_HANDLER.match((calls[0].library or "").rpartition("/")[2]):
+        return died_at(one)
+    if one.process.source in HANDLER_FIRST or _RETURNS_FROM_HANDLER.match((calls[0].library or "").rpartition("/")[2]):
         return place(behind)
     return place(behind) if handler is not None else f"{place(calls[0])}, called from {place(behind)}"
+
+
+def _nearest_export(one: Party) -> str:
+    """Of a library without symbols, for whose own functions the tool prints the nearest name that it exports."""
+    frames = [
+        frame
+        for frame in (one.thread.calls if one.thread is not None else ())
+        if not _IN_HANDLER.match(frame.function or "")
+    ]
+    same = list(itertools.takewhile(lambda frame: frame.function == frames[0].function, frames))
+    if len(same) < _IN_A_ROW or not _PUBLIC.match(same[0].function or ""):
+        return ""
+    places = {frame.pc for frame in same}
+    again = "; it calls itself: the same addresses come again" if len(places) < len(same) else ""
+    return f"a function without a name (the nearest name that its library exports is {same[0].function}{again})"
+
+
+def stream_keeper(view: JobView) -> str:
+    """Which thread held a stream's lock as Python shut down: the only other one, or the only other one that writes."""
+    others = [
+        (process, thread)
+        for process in view.snapshot.processes
+        for thread in process.threads
+        if thread.frames and thread.id.startswith("0x") and not any(map(_FATAL.match, thread.problems))
+    ]
+    writing = [one for one in others if any(_WRITES.match(frame.function or "") for frame in one[1].calls[:2])]
+    found = others if len(others) == 1 else writing
+    if len(found) != 1:
+        return ""
+    thread = found[0][1]
+    return f"Thread {thread.id} was then in {place(thread.calls[0])}{_caller(thread.calls)}."
+
+
+def _caller(calls: Sequence[Frame]) -> str:
+    return f", called from {place(calls[1])}" if len(calls) > 1 else ""
+
+
+def _on_error_path(one: Party) -> str:
+    """Where a set-up that has failed undoes what it did, the first failure was another one."""
+    names = [name for name in calls_of(one) if name]
+    outer = next((name for name in names[1:] if _SETS_UP.match(name)), None)
+    if not names or outer is None or not _UNDOES.match(names[0]):
+        return ""
+    return f" {outer} calls that where it has failed: the first failure was there."
 
 
 def _signal(one: Party) -> str:
     """` of SIGSEGV`, where a line names the signal."""
     found = next(filter(None, map(_SIGNAL.search, _lines(one))), None)
-    return f" of {found[1] or 'SIGSEGV'}" if found else ""
+    if found:
+        return f" of {found[1] or 'SIGSEGV'}"
+    return next((f" of {name}" for pattern, name in _OF_WINDOWS if any(map(pattern.search, _lines(one)))), "")
 
 
 def _address(one: Party) -> str:

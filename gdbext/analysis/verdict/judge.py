@@ -22,7 +22,7 @@ from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
 from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
-from gdbext.analysis.verdict.wording import in_places, single_process_text, start, verb, where, who
+from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
@@ -202,6 +202,8 @@ def _unknown(view: JobView) -> Candidate:
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
         text = single_process_text(parties[0], idle, told.last_words(view, parties[0]))
+        also = _died_too(view, parties[0])
+        text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""
     elif {party.judged.collective for party in parties} == {"recv"}:
         text = (
             f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
@@ -242,6 +244,20 @@ def _unknown(view: JobView) -> Candidate:
         evidence=evidence_of((), parties),
         decided_by=longer_look(view) if may_go_on else None,
     )
+
+
+def _died_too(view: JobView, party: Party) -> str:
+    """Others of which no stack was read, but the line of their own end."""
+    kinds = {one.index: one.wait.kind for one in view.processes}
+    others = [
+        process
+        for process in view.snapshot.processes
+        if process.index != party.index and not process.threads and kinds.get(process.index) == party.kind
+    ]
+    if party.group != "fatal" or not others:
+        return ""
+    names = label_list([process.label for process in others])
+    return f"{start(names)} died too; {'its stack is' if len(others) == 1 else 'their stacks are'} not in the text."
 
 
 def _all(parties: Sequence[Party]) -> str:

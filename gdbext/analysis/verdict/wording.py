@@ -19,6 +19,7 @@ from gdbext.knowledge.frames.system.code_owners import (
     WAITS_OF_WINDOWS,
 )
 from gdbext.knowledge.frames.system.libc import SIGNAL
+from gdbext.knowledge.log_lines.last_words import HIT, IN_NATIVE_CODE
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame
@@ -40,6 +41,9 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
+_HIT = regex(HIT.format(r"(?P<name>\S{1,200})", r"(?P<place>\S{1,400})"))
+_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
+_SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
 _LEFT_BY_SIGNAL, _OF_WINDOWS = map(regex, (SIGNAL, WAITS_OF_WINDOWS))
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
@@ -113,7 +117,7 @@ def place(frame: Optional[Frame]) -> str:
         name = f"{name[:18]}…{name[19 - LONGEST_NAME :]}"
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
-        folder, _, file = frame.file.rpartition("/")
+        folder, _, file = frame.file.replace("\\", "/").rpartition("/")
         file = f"{folder.rpartition('/')[2]}/{file}".lstrip("/") if file == "__init__.py" else file
         where = f"{file}:{frame.line}" if frame.line else file
         return where if name in NAMELESS_PYTHON else f"{name} ({where})"
@@ -162,7 +166,7 @@ def where(party: Party) -> str:
         outer is not None
         and judged.rule is not None
         and judged.rule.startswith(("os-", "python-sleep", "python-thread", "python-select"))
-        and judged.rule not in _LOCKS
+        and judged.rule not in (*_LOCKS, *_SIGNALS)
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
@@ -184,6 +188,17 @@ def where(party: Party) -> str:
     if telling.language == "python" or _NAMES.known_frame(telling).name is None:
         name = place(telling)
     return called_from(party, name, telling, outer)
+
+
+def died_at(party: Party) -> str:
+    """Where a thread died: a signal hits native code, of which CPython prints no frame."""
+    calls = party.thread.calls if party.thread is not None else ()
+    problems = (*party.process.said, *(party.thread.problems if party.thread is not None else ()))
+    hit = next(filter(None, map(_HIT.match, problems)), None)
+    if hit is not None:
+        return f"{hit['name']} ({hit['place']})"
+    native = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
+    return f"native code called by {where(party)}" if native else where(party)
 
 
 def reported_place(party: Party) -> Optional[Frame]:
@@ -319,16 +334,27 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
         return f"{name} {does}. {explanation}"
-    state = f"died in {where(party)}" if party.thread is not None and party.thread.calls else "died"
+    from_outside = _FROM_OUTSIDE.search(last_words) is not None
+    state = (
+        f"{'was ended by SIGTERM while it was' if from_outside else 'died'} in {died_at(party)}"
+        if party.thread is not None and party.thread.calls
+        else "died"
+    )
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
     why = "The stack does not show why; the log before it may."
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
     reason = f"Its log says: {last_words}" if last_words else why
-    calls = party.thread.calls if party.thread is not None else ()
-    only = f" {ONLY_REPORTS}" if calls and all(reports_failure(frame.function) for frame in calls) else ""
+    only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}"
+
+
+def only_reports(party: Party) -> bool:
+    """Whether its stack has nothing but the report of its end, and nothing else tells where that was."""
+    calls = party.thread.calls if party.thread is not None else ()
+    named = any(map(_HIT.match, party.thread.problems)) if party.thread is not None else False
+    return bool(calls) and not named and all(reports_failure(frame.function) for frame in calls)
 
 
 def _special(party: Party) -> Optional[OpenThere]:

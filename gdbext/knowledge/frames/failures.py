@@ -32,6 +32,18 @@ CALLED_OFF = r"P?MPI_Abort|MPID_Abort|PMIx_Abort|c10d::|gloo::|nccl|.*[Ww]atchdo
 UNCAUGHT, THROWS = r"std::terminate$|.*__verbose_terminate_handler$", r"__cxa_throw$"
 """The end by an exception, which may be about others, and the call that shows who threw it."""
 
+WINDOWS_FAULTS = (
+    (r"(?i)0xC0000005\b|fatal exception: access violation", "an access violation"),
+    (r"(?i)0xC000001D\b|fatal exception: illegal", "an illegal instruction"),
+    (r"(?i)0xC0000094\b|fatal exception: int divide", "a division by zero"),
+    (r"(?i)0xC00000FD\b|fatal exception: stack overflow", "a stack overflow"),
+    (r"(?i)0xC0000374\b", "a damaged heap"),
+)
+"""Codes of exceptions of Windows (ntstatus.h), and what CPython's faulthandler.c calls them."""
+
+UNDONE = r"(?:ncclC|c)omm(?:Free|Destroy|Abort)\w*$", r"p?ncclCommInit\w*"
+"""What frees a communicator, and who calls it only where the set-up failed: NCCL init.cc, its error paths."""
+
 OWN_FAULTS = (
     r"SIG(?:SEGV|ILL|FPE)\b|\b[Ss]ignal[ :=(]{0,3}(?:4|8|11)\b|Segmentation [Ff]ault|Segfault encountered"
     r"|Fatal Python error: (?!Aborted|Bus)|access violation|EXC_BAD_(?:ACCESS|INSTRUCTION)|EXC_ARITHMETIC"
@@ -58,14 +70,14 @@ REPORTERS = (
     r"|faulthandler_(?:fatal_error|sig\w+)|ucs_(?:handle_error|debug_\w+|fatal_error\w*|error_signal\w*)|uwsgi_backtrace|uwsgi_segfault"
     r"|.*\b(?:RawLogVA|RawLog)|.*LogMessage(?:Fatal)?::.*|ray::RayLog::.*|_?Py_FatalError\w*|fatal_error\w*"
     r"|paddle::(?:framework|platform)::(?:SignalHandle|EnforceNotMet).*|.*(?:[Ss]ignal|[Ff]atal|[Cc]rash)_?[Hh]andler\w*"
-    r"|<signal handler called>|__restore_rt|print_?backtrace\w*|(?:.*::)?PthreadCall"
+    r"|<signal handler called>|__restore_rt|_*(?:libc_)?sigaction|print_?backtrace\w*|(?:.*::)?PthreadCall"
     r"|<?(?:std::panicking|std::sys::backtrace|std::sys_common::backtrace|core::panicking|backtrace)::.*|core::fmt::write"
     r"|std::io::Write::write_fmt|rust_(?:begin_unwind|panic\w*)|core::(?:result|option)::\w*_failed)$"
 )
 """Functions that report a failure, or end the process for it: where it failed stands further out."""
 
-HANDLER_FIRST = "text:glog"
-"""The source of stacks whose innermost frame, if it has no name, is the return from glog's signal handler."""
+HANDLER_FIRST = ("text:glog", "text:gfortran")
+"""Sources of stacks whose innermost frame, if it has no name, is the return from their tool's signal handler."""
 
 DEVICE_CHECKS = r"(?:.*[:_])?(?:[Cc]uda|CUDA|hip|nccl|NCCL)\w*(?:[Ee]rr|[Cc]heck|CHECK)\w*"
 """Who checks calls of the device or of collectives: what failed there may be anything."""

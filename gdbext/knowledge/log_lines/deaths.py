@@ -65,8 +65,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "container-failed",
-        r"Container rank (?P<rank>\d+) status failed cmd ",
-        "Paddle's launcher saw a rank end",
+        r"Container rank (?P<rank>\d+) status failed cmd (?:.{0,400} code (?P<code>-?\d{1,4})\b)?",
+        "Paddle's launcher saw a process end",
         "paddle/distributed/launch/controllers/controller.py; Paddle#47326",
         _MISSING,
         "medium",
@@ -145,6 +145,14 @@ RULES: Tuple[LogRule, ...] = (
         r"|Back-off restarting failed container|(?:Liveness|Startup) probe failed",
         "the batch system or the cluster ended the job",
         "Slurm slurmstepd; Kubernetes kubelet events",
+        wait=_DEAD,
+    ),
+    LogRule(
+        "ended-from-outside",
+        r"`Termination signal` is detected|^(?:\[SignalInfo: )?\*{3} SIGTERM \(|^Signal: Terminated \(15\)"
+        r"|[Cc]aught signal 15\b|[Rr]eceived (?:signal )?(?:15\b|SIGTERM)|^Terminated$",
+        "a signal from outside (SIGTERM) ended the process",
+        "Paddle signal handler; glog; Open MPI; UCX; bash",
         wait=_DEAD,
     ),
     LogRule(

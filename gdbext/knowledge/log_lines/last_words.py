@@ -35,7 +35,8 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler; systemd-coredump; macOS; bash; R errors.c; Charm++ init.C; PETSc",
     ),
     MessageRule(
-        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|(?<!ThreadSanitizer: )heap-use-after-free|double free or corruption"
+        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|(?<!ThreadSanitizer: )heap-use-after-free"
+        r"|double free or corruption"
         r"|(?:free|alloc)\(\): [a-z]|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|stack smashing detected"
         r"|Segfault encountered|segmentation violation|Fatal error in (?:P?MPI|internal)_|Windows fatal exception: "
         r"|Exception Code: 0x|\b[Cc]ode:? (?:0x)?[cC]0000(?:005|006|01[dD]|094|0[fF][dD]|374|409)\b"
@@ -46,7 +47,8 @@ RULES = (
         "LLVM compiler-rt; glibc malloc.c; valgrind; Windows ntstatus.h; vllm-project/vllm#44780",
     ),
     MessageRule(
-        r"(panicked at|forked subprocess|^Exception in device=\w|^Process \w*Process-|terminated abnormally with signal"
+        r"(panicked at|^forrtl: (?:severe|error) \(|^Fortran runtime error: |^Error termination\. Backtrace"
+        r"|forked subprocess|^Exception in device=\w|^Process \w*Process-|terminated abnormally with signal"
         r"|failed \(exitcode: |: line \d+: .*(Killed|Aborted|Segmentation fault|Terminated))",
         "exited-or-crashed",
         "Rust's panic hook; torch; torch_xla xla_multiprocessing.py; bash",
@@ -89,8 +91,17 @@ OF_ITSELF = (
 )
 """With what a process that dies begins its own report: it is one of the job, also where the text lacks its stack."""
 
+IN_NATIVE_CODE = (
+    r"Fatal Python error: (?:Segmentation|Aborted|Bus|Illegal|Floating)|Windows fatal exception: (?!code 0xe|stack)"
+    r"|Segfault encountered"
+)
+"""What is said of a signal or a fault that the interpreter's own code does not raise."""
+
 FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
 """How CPython begins, as it dies, before it prints the stacks of its threads."""
+
+HIT = "the signal hit {} at {}"
+"""What UCX's excerpt of the source tells before the stack: function and file; the line follows."""
 
 CURRENT = "faulthandler's current thread: it asked for this dump, or a signal stopped it"
 """Said of a thread whose dump has lost its head, in which the signal stands."""

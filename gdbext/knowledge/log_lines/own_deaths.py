@@ -25,12 +25,19 @@ def _seen(id: str, pattern: str, means: str, source: str) -> LogRule:
 
 RULES: Tuple[LogRule, ...] = (
     _row(
+        "stream-locked-at-its-end",
+        r"could not acquire lock for .{1,120} at interpreter shutdown",
+        "as Python shut down, another thread held the lock of a stream, which such a thread never releases",
+        "CPython bufferedio.c, _enter_buffered_busy",
+        "destructor-or-teardown",
+    ),
+    _row(
         "died-at-its-end",
-        r"could not acquire lock for .{1,120} at interpreter shutdown|^RuntimeError: cannot join current thread"
+        r"^RuntimeError: cannot join current thread"
         r"|can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
         r"|\bdriver shutting down\b|ErrorCudartUnloading\b|CUDA_ERROR_DEINITIALIZED\b",
         "the process failed while it, or one of its objects, was being torn down",
-        "CPython bufferedio.c, threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",
+        "CPython threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",
         "destructor-or-teardown",
     ),
     _row(
@@ -57,13 +64,13 @@ RULES: Tuple[LogRule, ...] = (
         r"\|CCL_ERROR\| .{1,200}\bcondition .{1,200} failed"
         r"|Assertion [`'\"(].{1,300}['`\")] ?failed|\w*(?:ASSERT|CHECK|ENFORCE|REQUIRE)\w*\(.{1,300}\) ?failed"
         r"|^(?:.{0,200}\] )?Check failed: |\bAssertion fail(?:ed|ure)?: |Fatal error condition occurred in "
-        r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED|^AssertionError\b"
+        r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED"
         r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b"
         r"|\bFaiss assertion (?!.{0,20}(?:cudaSuccess|ncclSuccess)).{1,200} failed in ",
         "a check of the program's own state failed",
-        "glibc assert.c; glog; oneCCL exception.hpp; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h; "
-        "CPython",
+        "glibc assert.c; glog; oneCCL exception.hpp; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h",
     ),
+    _row("failed-assert-of-python", r"^AssertionError\b", "an assert of Python code failed", "CPython"),
     _row(
         "heap-broken",
         r"(?:Address|Thread|HWAddress)Sanitizer: (?!data race|lock-order|thread leak|DEADLYSIGNAL|signal)[a-z]"
@@ -76,7 +83,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _seen(
         "data-race",
-        r"ThreadSanitizer: data race\b|^(?:==\d{1,9}== )?Possible data race during |Conflicting (?:load|store) by thread ",
+        r"ThreadSanitizer: data race\b|^(?:==\d{1,9}== )?Possible data race during "
+        r"|Conflicting (?:load|store) by thread ",
         "two threads access the same memory, at least one of them writes, and nothing orders them (a data race)",
         "LLVM tsan; Valgrind's Helgrind and DRD",
     ),
@@ -95,19 +103,37 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _seen(
         "memory-leaked",
-        r"LeakSanitizer: detected memory leaks|^==\d{1,9}== {1,4}[\d,]{1,20} bytes in [\d,]{1,20} blocks are definitely lost",
+        r"LeakSanitizer: detected memory leaks"
+        r"|^==\d{1,9}== {1,4}[\d,]{1,20} bytes in [\d,]{1,20} blocks are definitely lost",
         "memory was never freed; leaks are reported when the program ends, and are not why it ends",
         "LLVM lsan; Valgrind's Memcheck",
     ),
     _row(
+        "rust-panicked",
+        r"thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ",
+        "a thread panicked",
+        "Rust panicking.rs",
+    ),
+    _row(
+        "ended-by-fortran",
+        r"^forrtl: (?:severe|error) \(\d|^Fortran runtime error: |^Error termination\. Backtrace:",
+        "the run time of Fortran ended the program",
+        "Intel Fortran run-time errors; libgfortran runtime/error.c",
+    ),
+    _row(
+        "uncaught-in-cpp",
+        r"terminate called after throwing an instance of '(?!c10::(?:Dist|Accel|CUDA))"
+        r"|terminating (?:due to|with) uncaught exception",
+        "an exception that nobody caught ended the process",
+        "libstdc++, libc++abi",
+    ),
+    _row(
         "ended-by-its-runtime",
-        r"' panicked at |^panic: |^fatal error: (?:concurrent map|stack overflow)"
-        r"|terminate called after throwing an instance of '(?!c10::(?:Dist|Accel|CUDA))"
-        r"|terminating (?:due to|with) uncaught exception"
+        r"^panic: |^fatal error: (?:concurrent map|stack overflow)"
         r"|terminating app due to uncaught exception|^Exception in thread \"[^\"]{1,80}\" [a-z]" + _OF_PEERS + r""
         r"|^Unhandled exception\. System\." + _OF_PEERS,
         "an exception that nobody caught ended the process",
-        "libstdc++, libc++abi; Rust panicking.rs; Go runtime/panic.go; OpenJDK; CoreCLR",
+        "Go runtime/panic.go; OpenJDK; CoreCLR",
     ),
     _row(
         "not-made-for-this-host",

@@ -90,6 +90,7 @@ class Assembler:
         self._mention: Optional[ThreadHead] = None
         self._fatal: Optional[LogMessage] = None
         self._dying: Dict[str, LogMessage] = {}  # by the thread that a signal has hit
+        self._beside = ""  # what was said of the stack that comes
         self._writer = ""
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
@@ -266,6 +267,8 @@ class Assembler:
             thread.complain(self._fatal.text)
             self._fatal = None
         thread.complain(head.problem)
+        thread.complain(self._beside)
+        self._beside = ""
         process.add(thread)
         self._thread, self._state = thread, State.OPEN
         return thread
@@ -360,11 +363,13 @@ class Assembler:
     def _say(self, said: LogMessage, tool: str) -> None:
         thread, process = self._thread, self._roll.here
         if said.about == "before" and thread is not None:
-            thread.complain(said.text)
+            thread.complain(thread.with_condition(said.text))
             if said.rank is not None and process is not None and process.head.rank is None:
                 process.head = replace(process.head, rank=said.rank)
             self._tool = ""
             self._state = State.WHOLE if thread.kind == "traceback" else State.OPEN
+        elif said.about == "stack":
+            self._beside += said.text
         elif said.about == "next":
             self._next_fatal(said)
             hit = _OF_UCX.match(said.text)

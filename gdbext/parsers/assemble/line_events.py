@@ -87,6 +87,7 @@ class LogMessage:
     """A log line that is evidence: an error, a watchdog, a signal. `pid` and `rank` say of whom, if known.
 
     `about` tells which thread it belongs to: the one "before" it, the one "next", else its process.
+    A "stack" is said in pieces, of the thread whose stack comes next, whatever is fatal.
     """
 
     text: str

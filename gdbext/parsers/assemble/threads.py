@@ -96,6 +96,11 @@ class Thread:
         self.code = self.code or line
         self.raises = self.raises or _RAISE.match(line) is not None
 
+    def with_condition(self, text: str) -> str:
+        """An exception that says nothing itself, with the `assert` that raised it."""
+        code = self.code.strip()
+        return f"{text}: {code}" if text == "AssertionError" and code.startswith("assert") else text
+
     def clear(self) -> None:
         """Forget the frames: the whole stack follows."""
         self.frames, self.numbers, self.addressed = [], [], []

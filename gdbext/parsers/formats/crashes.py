@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.log_lines.last_words import HIT
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import (
@@ -15,7 +16,15 @@ from gdbext.parsers.assemble.line_events import (
     Several,
     ThreadHead,
 )
-from gdbext.parsers.formats.format_row import Row, announcement, detail, native_frame, number, outermost_first, row
+from gdbext.parsers.formats.format_row import (
+    Row,
+    announcement,
+    detail,
+    native_frame,
+    number,
+    outermost_first,
+    row,
+)
 from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
@@ -92,6 +101,19 @@ def _java_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(name, Place(match.group("lib"))))
 
 
+def _fortran_error(match: Match[str]) -> Event:
+    """What the run time of Fortran says before the stack of the thread that failed."""
+    text = match.group().strip()
+    return Several((LogMessage(text, about="next"), ThreadHead(current=True)))
+
+
+def _fortran_frame(match: Match[str]) -> Event:
+    """A row of Intel's table: `e3sm.exe  00000000025D1AE4  pio_support_mp_pi  124  pio_support.F90`."""
+    has = {name: "" if text == "Unknown" else text for name, text in match.groupdict().items()}
+    place = Place(has["lib"], has["file"] or None, integer_or_none(has["line"]))
+    return FrameLine(named_frame(has["name"], place, int(has["pc"], 16)))
+
+
 def _hung(match: Match[str]) -> Event:
     """The kernel's watchdog: the stack of that thread follows, which sleeps uninterruptibly."""
     tid = match.group("tid")
@@ -110,7 +132,54 @@ _CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\
 _ADDRESSED = r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x[^\[]{0,40}(?P<module>\[[\w-]{1,60}\])?"
 
 ROWS: Tuple[Row, ...] = (
+    row(
+        "windows",
+        "+0x",
+        r"\s{1,8}#(?P<number>\d{1,4}) (?P<pc>0x[0-9a-f]{8,16}) (?:(?P<name>\S.{0,1000}?) )?"
+        r"\((?:[A-Za-z]:\\[^()]{0,400}\\)?(?P<lib>[^()\\/]{1,100}\.(?:dll|exe|pyd))\+0x[0-9a-f]{1,16}\)$",
+        native_frame,
+    ),
+    row("fortran", "forrtl: ", r"forrtl: (?:severe|error|info) \(\d{1,4}\): .*", _fortran_error),
+    row("fortran", "Image  ", r"Image {2,30}PC {2,30}Routine {2,30}Line {2,20}Source", detail),
+    row(
+        "fortran",
+        " ",
+        r"(?P<lib>\S{1,80}) {1,20}(?P<pc>[0-9A-F]{8,16}) {1,8}(?P<name>\S.{0,80}?) {1,30}(?P<line>\d{1,9}|Unknown)"
+        r" {1,8}(?P<file>\S{1,300})$",
+        _fortran_frame,
+        "fortran",
+    ),
+    row(
+        "gfortran",
+        "rogram received signal SIG",
+        r"Program received signal SIG[A-Z]{2,6}: .*",
+        _fortran_error,
+    ),
+    row("gfortran", "Backtrace for this error:", r"Backtrace for this error:$", detail),
+    row("gfortran", "Error termination", r"Error termination\. Backtrace:$", _fortran_error),
+    row(
+        "gfortran",
+        " in ",
+        r"#(?P<number>\d{1,4}) {1,4}(?P<pc>0x[0-9a-f]{1,16}) in (?P<name>\?{3}|\w\S{0,300})"
+        r"(?: at (?:\?{3}|(?P<file>\S{1,300})):(?P<line>\d{1,9}))?$",
+        native_frame,
+        "gfortran",
+    ),
     row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _thread),
+    row(
+        "ucx",
+        "() ]",
+        r"(?P<file>/\S{1,400}): \[ (?P<name>[\w:~]{1,200})\(\) \]$",
+        lambda match: LogMessage(
+            HIT.format(match.group("name"), match.group("file").rpartition("/")[2]), about="stack"
+        ),
+    ),
+    row(
+        "ucx",
+        "==>",
+        r"==> {1,8}(?P<line>\d{1,7})\b",
+        lambda match: LogMessage(f":{match.group('line')}", about="stack"),
+    ),
     row("ucx", " 0x", r" {0,6}(?P<number>\d{1,3}) (?P<pc>0x[0-9a-f]{6,16}) (?P<rest>\S.*)", _ucx_frame),
     row("", "====", r"={20,}$", detail, "ucx"),
     row(

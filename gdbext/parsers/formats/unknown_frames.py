@@ -173,6 +173,9 @@ KINDS = ("loose", "chain", "boost")
 
 ROWS: Tuple[Row, ...] = (
     row("rust", "panicked at", r"\s{0,4}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ", _panic_frame),
+    row(
+        "rust", "Thread Id ", r".{0,120}?\bThread Id (?P<id>\d{1,20})$", lambda match: ThreadHead(id=match.group("id"))
+    ),
     row("rust", "stack backtrace:", r"\s{0,4}stack backtrace:", lambda _: ThreadHead()),
     row("", "at ", r"\s{4,24}at (?P<file>\S{1,400}?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "rust"),
     row(
@@ -185,7 +188,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "rust",
         "::",
-        r"\s{0,6}(?P<number>\d{1,4}):\s{1,8}(?:(?P<pc>0x[0-9a-f]{1,16}) - )(?P<name>[A-Za-z_<]\S.{0,600})",
+        r"(?:.{0,120}\| )?\s{0,12}(?P<number>\d{1,4}):\s{1,8}(?:(?P<pc>0x[0-9a-f]{1,16}) - )"
+        r"(?P<name>[A-Za-z_<]\S.{0,600})",
         _rust,
     ),
     row(

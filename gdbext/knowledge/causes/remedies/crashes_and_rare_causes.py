@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CORE_FILE, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, SANITIZER
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (
@@ -64,17 +64,36 @@ _OF_LOG_LINES = (
         "LLVM LeakSanitizer",
     ),
     _of_line(
+        "rust-panicked",
+        "Read the code at the place in that line; for a stack with names set RUST_BACKTRACE=1, and build with debug = 1 "
+        "in [profile.release]",
+        "the line has the place of the panic and what failed there",
+        "Rust std::backtrace; The Cargo Book, profiles",
+    ),
+    _of_line(
+        "uncaught-in-cpp",
+        "Read the exception's text, what(), on the line after that one; `catch throw` in gdb stops where it is thrown",
+        "the stack of abort() begins after the throw",
+        "std::terminate; gdb manual, catchpoints",
+    ),
+    _of_line(
         "ended-by-its-runtime",
-        "The message in that line or the next says what failed (what(), the panic's text); where it is thrown shows, "
-        "in C++, `catch throw` in gdb, in Rust RUST_BACKTRACE=1",
-        "the stack of abort() begins behind the throw",
-        "std::terminate; gdb manual, catchpoints; Rust std::backtrace",
+        "Read the exception's text in that line, and the stack that the run time prints after it",
+        "the run time prints where it was thrown",
+        "Go runtime/panic.go; OpenJDK; CoreCLR",
     ),
     _of_line(
         "failed-assertion",
-        f"Read the condition in that line; of a C or C++ program {CORE_FILE} has the values",
+        "Look up the condition at its place in the source; its values are in {core}",
         "the condition names what the program did not expect",
         "assert(3)",
+    ),
+    _of_line(
+        "failed-assert-of-python",
+        "Run it under python -m pdb -c continue, or print the values that the assert compares before it; in a "
+        "library's code search its issues for that assert",
+        "the condition names what the program did not expect; a Python exception leaves no core file",
+        "Python documentation, assert and pdb",
     ),
     _of_line(
         "no-device-context",
@@ -241,6 +260,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Run again with NCCL_DEBUG=WARN: the first WARN names what failed in the set-up of the communicator",
+        "where the set-up fails, NCCL frees what it has made, and a fault there hides the first failure",
+        "NCCL init.cc, error paths",
+        kinds=("exited-or-crashed",),
+        through=r"p?ncclCommInit\w*",
+        given=("text", "core"),
+    ),
+    RemedyRule(
+        "other",
         "In that gdb, or on the core file (coredumpctl gdb), type `thread apply all bt full`; the error text is in the "
         "log just before the crash",
         "the log has the condition that failed or the signal; the stack only shows where",
@@ -251,7 +279,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
+        "Read the lines of the log just before this stack; for all threads and values open {core}",
         "the log has the condition that failed or the signal; the stack only shows where",
         "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),

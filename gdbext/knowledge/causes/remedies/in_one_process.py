@@ -36,10 +36,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Read the detector's whole report: of each thread your innermost function shows the lock that it wants; a "
+        "thread that is alone there holds it itself",
+        "threads in a circle: take their locks in one order everywhere",
+        "parking_lot deadlock.rs",
+        rules=("circle-found-by-its-runtime",),
+        pasted_from=r"text:(?:rust|loose)",
+        given=("text",),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Read the detector's whole report, at that line: it names the threads and their locks; take these locks in the "
         "same order everywhere",
         "the detector knows who holds what",
         "OpenJDK vframe.cpp; ThreadSanitizer; Linux lockdep",
+        pasted_from=r"(?!text:(?:rust|loose))",
         rules=("circle-found-by-its-runtime", "opposite-orders-seen", "locked-twice", "rows-in-a-circle"),
         given=("text", "log"),
     ),
@@ -160,11 +171,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
+        "End that thread before the script ends (an event that it checks, then join()), and do not make it a daemon",
+        "a daemon thread is stopped where it stands as Python shuts down, and keeps the locks that it holds",
+        "Python documentation, threading, daemon threads",
+        rules=("stream-locked-at-its-end",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
         "Stop threads and free CUDA objects before main() returns (in Python: before the script ends), not in static "
         "destructors or exit handlers",
         "during exit the driver or the interpreter may already be shut down",
         "NVIDIA/nccl#829",
         kinds=(*ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed", "mutex"),
+        not_rules=("stream-locked-at-its-end",),
     ),
     RemedyRule(
         "shm-too-small",

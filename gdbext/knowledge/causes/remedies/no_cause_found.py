@@ -6,7 +6,6 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     ALLOCATES,
     APPLE,
     CHILD_WAITS,
-    CORE_FILE,
     FOR_THE_GPU,
     RDMA_COMMANDS,
 )
@@ -70,10 +69,29 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Read the lines of the log just before this stack; for all threads and values open {CORE_FILE}",
+        "Find who sent the signal: read the launcher's log and the logs of the other ranks from before that time "
+        "(Slurm: sacct -j JOB; Kubernetes: kubectl describe pod POD)",
+        "a launcher ends all ranks when one has failed, a scheduler when the time is up; SIGTERM leaves no core file",
+        "signal(7); torch elastic, Slurm and Kubernetes documentation",
+        kinds=("exited-or-crashed",),
+        rules=("ended-from-outside",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read {log} up to its end (traceback, error, signal); if a signal ended the process, keep a core file the next "
+        "time (ulimit -c unlimited)",
+        "the launcher only reports that the process ended",
+        "paddle/distributed/launch/controllers/controller.py",
+        rules=("container-failed",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the lines of the log just before this stack; for all threads and values open {core}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
+        not_rules=("ended-from-outside",),
         given=("text", "core"),
     ),
     RemedyRule(
@@ -101,6 +119,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
+        not_rules=("ended-from-outside", "container-failed"),
         given=("live", "log"),
     ),
     RemedyRule(

@@ -33,6 +33,7 @@ EMPTY = (
         "nearest export of a stripped driver; k2-fsa/snowfall#71",
         module=r"libcuda(\.|debugger)",
     ),
+    EmptyName(r"_*mh_execute_header$", "the start of the file, which stands for all code of a stripped macOS program"),
     EmptyName(r"_*funlockfile$", "nearest export to the signal trampoline in a stripped glibc", r"libpthread|$"),
     EmptyName(r"__nss_database_lookup$", "nearest export to memcpy in a stripped glibc", r"libc[.-]|$"),
     EmptyName(r"<function called from gdb>$", "gdb manual, calling program functions"),

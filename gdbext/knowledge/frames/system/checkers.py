@@ -15,7 +15,7 @@ BELOW_PROGRAM = (
     r"|_*(?:mem|str|wmem|wcs)[a-z]+(?:_chk|_sse\w*|_avx\w*)?$|v?s?n?printf(?:_chk)?$"
     r"|_*(?:libc_|libcpp_|gthread_|glibcxx_)?(?:pthread_|mutex_|rwlock_|cxa_finalize)\w*|std::|__gnu_cxx::|boost::detail::"
 )
-"""What stands between the program's own function and the access that is reported: intercepted calls, the C++ library."""
+"""What stands between the program's own function and the reported access: intercepted calls, the C++ library."""
 
 FREES = r"(?:_*interceptor_)?(?:c?free|realloc|munmap|operator delete)\b"
 """What such a stack begins with where the other access was the release of the memory."""
