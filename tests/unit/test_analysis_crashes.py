@@ -24,7 +24,8 @@ EXPECTED = {  # name: cause, confidence, who, what the summary says, the engine'
                                "tensorrt_llm::batch_manager::TrtGptModelInflightBatching::decoderSync"),
     "triton-server": ("gpu-fault", "low", "the process", ("utils/memory_utils.cu:96: " + ILLEGAL,),
                       "fastertransformer::ParallelGpt<__half>::forward"),
-    "torch-watchdog": ("gpu-fault", "high", "thread 1 of rank 3", (ILLEGAL,), "c10::detail::torchCheckFail"),
+    "torch-watchdog": ("gpu-fault", "high", "thread 1 of rank 3", (ILLEGAL,),
+                       "c10d::ProcessGroupNCCL::WorkNCCL::finishedGPUExecutionInternal"),
     "glog-check": ("gpu-fault", "high", "pid 685", ("attention_layer.cc:297", "cudaErrorIllegalAddress, 700"),
                    "engine::AttentionLayer::Forward"),
     "turbomind-log": ("gpu-fault", "medium", "", ("turbomind/core/stream.h:27: " + ILLEGAL,), None),
@@ -237,7 +238,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-19/horovod100-stall-log", "the others have not", "not in the list of ready ranks"),
         ("batch-19/wanwrapper388-tokenizers-log", "tokenizers had started its threads", "TOKENIZERS_PARALLELISM"),
         ("batch-20/legion1688-hip-lldb", "only this frame of its stack", "lldb -p PID"),
-        ("batch-22/nccl636-sharp-ucx", "That call only reports the crash", "the log just before"),
+        ("batch-22/nccl636-sharp-ucx", "died in ucp_mem_type_pack (dt.c:80)", "the log just before"),
         ("batch-20/xla16430-mpi-abort", 'BadStatusOrAccess: "Bad StatusOr access', "catch throw"),
         (
             "batch-22/easyconfigs15344-put-ucx",

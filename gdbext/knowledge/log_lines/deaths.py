@@ -150,7 +150,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "ended-from-outside",
         r"`Termination signal` is detected|^(?:\[SignalInfo: )?\*{3} SIGTERM \(|^Signal: Terminated \(15\)"
-        r"|[Cc]aught signal 15\b|[Rr]eceived (?:signal )?(?:15\b|SIGTERM)|^Terminated$",
+        r"|[Cc]aught signal 15\b|^Terminated$",
         "a signal from outside (SIGTERM) ended the process",
         "Paddle signal handler; glog; Open MPI; UCX; bash",
         wait=_DEAD,

@@ -35,7 +35,7 @@ RULES = (
         "sgl-project/sglang#4205; faulthandler; systemd-coredump; macOS; bash; R errors.c; Charm++ init.C; PETSc",
     ),
     MessageRule(
-        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d|(?<!ThreadSanitizer: )heap-use-after-free"
+        r"((Address|Leak|Memory)Sanitizer: |(READ|WRITE) of size \d"
         r"|double free or corruption"
         r"|(?:free|alloc)\(\): [a-z]|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|stack smashing detected"
         r"|Segfault encountered|segmentation violation|Fatal error in (?:P?MPI|internal)_|Windows fatal exception: "

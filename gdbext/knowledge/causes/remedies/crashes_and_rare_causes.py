@@ -65,8 +65,8 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "rust-panicked",
-        "Read the code at the place in that line; for a stack with names set RUST_BACKTRACE=1, and build with debug = 1 "
-        "in [profile.release]",
+        "Read the code at the place in that line; for a stack with names set RUST_BACKTRACE=1, and build with debug = "
+        "1 in [profile.release]",
         "the line has the place of the panic and what failed there",
         "Rust std::backtrace; The Cargo Book, profiles",
     ),

@@ -26,14 +26,6 @@ _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
-        "Show the report from its first line on: gdbext diagnose FILE, with all that the tool printed",
-        "the head of a report names the error and the access; the stacks behind it only show who called",
-        "Compute Sanitizer manual; LLVM sanitizers; Valgrind manual",
-        pasted_from=OF_CHECKERS,
-        given=("text",),
-    ),
-    RemedyRule(
-        "unknown",
         "Read the kernel's log around the time of these stacks, on the host: dmesg -T",
         "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
         "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
@@ -148,6 +140,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
         alone=True,
         not_through=APPLE,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Show the report from its first line on: gdbext diagnose FILE, with all that the tool printed",
+        "the head of a report names the error and the access; the stacks behind it only show who called",
+        "Compute Sanitizer manual; LLVM sanitizers; Valgrind manual",
+        pasted_from=OF_CHECKERS,
         given=("text",),
     ),
     RemedyRule(
