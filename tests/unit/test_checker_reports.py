@@ -20,7 +20,7 @@ LOCKS = """WARNING: ThreadSanitizer: lock-order-inversion (potential deadlock) (
 
   Mutex M34319 acquired here while holding mutex M1140390714182500064 in thread T146:
     0 pthread_mutex_lock <null> (replica+0x12573c6)
-    1 std::lock_guard<std::mutex>::lock_guard(std::mutex&) /usr/include/c++/7.5.0/bits/std_mutex.h:162:19 (replica+0x14e)
+    1 std::lock_guard<std::mutex>::lock_guard(std::mutex&) /usr/include/c++/7.5/std_mutex.h:162:19 (replica+0x14e)
     2 Batching::onFlushTimer(Handle) /src/Batching.cpp:51:23 (replica+0x1dbf6c5)
 """
 ASAN = """==584==ERROR: AddressSanitizer: heap-use-after-free on address 0x616 at pc 0x7f bp 0x7f sp 0x7f

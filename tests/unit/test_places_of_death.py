@@ -21,14 +21,14 @@ UCX = """[node1:9192 :0:9218] Caught signal 11 (Segmentation fault: address not 
 ==== backtrace (tid:   9218) ====
  0 0x0000000000058ce3 ucs_debug_print_backtrace()  /src/ucs/debug/debug.c:656
 """
-EXPORTS = """[node1:342:0:345] Caught signal 11 (Segmentation fault: invalid permissions for mapped object at address 0x1454)
+EXPORTS = """[node1:342:0:345] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x14)
 ==== backtrace (tid: 345) ====
  0 0x0000000000042520 __sigaction()  ???:0
  1 0x00000000000bde56 pncclReduceScatter()  ???:0
  2 0x00000000000be816 pncclReduceScatter()  ???:0
  3 0x00000000000bde56 pncclReduceScatter()  ???:0
 """
-CALLED = """[node1:342:0:345] Caught signal 11 (Segmentation fault: invalid permissions for mapped object at address 0x1454)
+CALLED = """[node1:342:0:345] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x14)
 ==== backtrace (tid: 345) ====
  0 0x0000000000042520 __sigaction()  ???:0
  1 0x00000000000bde56 pncclReduceScatter()  ???:0
