@@ -7,9 +7,9 @@ import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import reports_failure
+from gdbext.analysis.failures.checker_reports import in_own_words, in_report, is_report
 from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.checker_reports import in_own_words, in_report, is_report
 from gdbext.analysis.verdict.died_by_itself import stream_keeper, told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
 from gdbext.analysis.verdict.wording import died_at, label_list, start, where, who
