@@ -28,7 +28,7 @@ held=$1/HELD
 if [ -s "$held" ] && read -r since limit pids <"$held" && read -r up rest </proc/uptime && [ -n "$pids" ]; then
     long=$((${up%.*}${up#*.} - since))
     [ $long -lt $limit ] || echo "gdbext: suspended for $((long / 100)) s while it held pid $pids\
- (SIGSTOP, a frozen cgroup?); the kernel killed it, so the threads run on" >&2
+ (SIGSTOP, a frozen cgroup?); the kernel killed it, so the threads keep running" >&2
 fi
 exec 2>/dev/null
 for i in 1 2 3; do rm -rf -- "$1" && exit; sleep 1; done

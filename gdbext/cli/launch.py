@@ -125,7 +125,7 @@ def _debug(rank: int, job: subprocess.Popen[bytes], progress: Progress) -> None:
         lambda: command.ranks_below(_descendants), rank, progress, lambda: job.poll() is not None
     )
     if left and job.poll() is None:
-        progress.say("the job runs on; Ctrl-C interrupts it")
+        progress.say("the job keeps running; Ctrl-C interrupts it")
 
 
 def _wait(job: subprocess.Popen[bytes]) -> int:

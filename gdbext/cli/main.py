@@ -41,14 +41,14 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except GdbextError as error:
         return _failed(error, options)
     except KeyboardInterrupt:
-        return _failed(Interrupted("interrupted; every process runs on"), options)
+        return _failed(Interrupted("interrupted; every process keeps running"), options)
     except MemoryError:
-        hint = "raise the limit (ulimit -v), or select fewer ranks; every process runs on"
+        hint = "raise the limit (ulimit -v), or select fewer ranks; every process keeps running"
         return _failed(GdbextError("out of memory", hint), options)
     except Exception as error:  # a traceback helps no user; who wants it can have it
         if os.environ.get("GDBEXT_TRACEBACK"):
             raise
-        return _failed(GdbextError(f"{_in_one_line(error)}; every process runs on"), options)
+        return _failed(GdbextError(f"{_in_one_line(error)}; every process keeps running"), options)
     finally:
         erase_line()
 

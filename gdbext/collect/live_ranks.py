@@ -280,7 +280,8 @@ class Look:
     def _unwind(self, ranks: Sequence[LiveRank], gdb: str, folder: Path, begun: batch_runs.Begun) -> None:
         """Let gdb unwind and name the copies."""
         copies = [rank.copy for rank in ranks if rank.copy is not None]
-        self._progress.say(f"reading symbols and unwinding {counted(len(ranks), 'copy', 'copies')}; all ranks run on")
+        number = counted(len(ranks), "copy", "copies")
+        self._progress.say(f"reading symbols and unwinding {number}; all ranks are running again")
         limits = self._limits
         say, jobs, meanwhile = self._progress.say, limits.jobs, self._meanwhile
         names = [rank.label for rank in ranks if rank.copy is not None]

@@ -36,9 +36,9 @@ from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.verdict import Remedy
-from gdbext.model.waits import STATES
+from gdbext.model.waits import STATES, shown_kind
 
-LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *STATES)))
+LABELS: Tuple[str, ...] = tuple(dict.fromkeys((*CAUSES, *WAIT_KINDS, *map(shown_kind, WAIT_KINDS), *STATES)))
 """Everything that can be explained."""
 
 _QUOTE = '"'
@@ -126,6 +126,7 @@ def explain(label: Optional[str]) -> Union[Explanation, Glossary]:
     if not label:
         return Glossary(tuple(map(_wait, WAIT_KINDS)), tuple(map(_cause, CAUSES)), tuple(map(_state, STATES)))
     label = label.strip().lower().replace("_", "-")
+    label = next((kind for kind in WAIT_KINDS if shown_kind(kind) == label), label)
     if label in CAUSES:
         return _cause(label)
     if label in WAIT_KINDS:
@@ -247,7 +248,7 @@ def _looks(rule: FrameRule) -> str:
 
 
 def _of_kinds(rule: RemedyRule) -> List[str]:
-    """`the wait is mutex or condvar-idle`; of what is for most waits, those that it is not for."""
+    """`the wait is mutex or wait-or-poll`; of what is for most waits, those that it is not for."""
     if not rule.kinds:
         return []
     if rule.kinds == (_ENDED,):
@@ -255,8 +256,8 @@ def _of_kinds(rule: RemedyRule) -> List[str]:
     whose = "the suspect's wait" if rule.named else "the wait"
     others = [kind for kind in WAIT_KINDS if kind not in rule.kinds]
     if len(others) < len(rule.kinds):
-        return [f"{whose} is not {_either_of(others)}"]
-    return [f"{whose} is {_either_of(rule.kinds)}"]
+        return [f"{whose} is not {_either_of(list(map(shown_kind, others)))}"]
+    return [f"{whose} is {_either_of(list(map(shown_kind, rule.kinds)))}"]
 
 
 def _looked_at(rule: RemedyRule) -> List[str]:

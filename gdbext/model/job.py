@@ -156,8 +156,6 @@ class RankSnapshot:
         named = _FILE_NAME.match(self.title or "")
         if self.only and not named:
             return ONLY
-        if self.only and not named:
-            return ONLY
         return f"file {named.group()}" if named else f"process {self.index + 1}{OF_THE_TEXT}"
 
     @property

@@ -46,11 +46,19 @@ STATES = {
 }
 """What a node is in at which the waiting ends."""
 
+_SHOWN_AS = {"condvar-idle": "wait-or-poll"}
+"""Kinds of waits in words for people, where the label of `--json` says more than such a wait shows."""
+
 JOINS = "condvar-idle"
 """The kind of an edge to a thread whose end another one waits for: the call sleeps as a wait for a condition does."""
 
 ALL, ANY = "all", "any"
 """A wait needs all that it points to (a lock's holder, every member), or any one of them (a queue, a condition)."""
+
+
+def shown_kind(kind: str) -> str:
+    """`wait-or-poll` for `condvar-idle`: a kind of wait, as people read it."""
+    return _SHOWN_AS.get(kind, kind)
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,11 @@ class Node:
     state: Optional[str] = None  # a key of `STATES`, where it is an end
     owner: str = ""  # the process of a thread in words
     sentence: bool = False  # the label says all: what the edge that leads here means, or who is behind it
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether it stands for a process that is not there: `no other process has it open`."""
+        return self.kind == "process" and self.pid is None
 
 
 @dataclass(frozen=True)
@@ -114,7 +127,7 @@ class Hypothesis:
     contradictions: Tuple[str, ...] = ()
     share: float = 1.0  # of the stuck ranks that it explains
     weakest_edge: Optional[Edge] = None
-    limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered_hypotheses.py: why it is not surer
+    limits: Tuple[str, ...] = ()  # keys of `LIMITS` in model/considered_hypotheses.py: what keeps its confidence down
     source: str = "graph"  # a key of `SOURCES` in model/considered_hypotheses.py
 
     @property

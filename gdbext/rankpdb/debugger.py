@@ -86,7 +86,7 @@ class RankPdb(pdb.Pdb):
 
     def do_release(self, arg: str) -> None:
         """release: the other ranks go on, this one stays here."""
-        self.message("The other ranks run on." if not self._left else "They are already running.")
+        self.message("The other ranks keep running." if not self._left else "They are already running.")
         self.leave()
 
     def do_kill(self, arg: str) -> Optional[bool]:

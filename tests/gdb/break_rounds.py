@@ -22,7 +22,7 @@ FOCUS = 1
 SAYS = {
     "hold": "ranks 0,2 wait at the same place",
     "stop": "the others are stopped with it",
-    "run": "the others run on, not attached, until llm-continue",
+    "run": "the others keep running, not attached, until llm-continue",
 }
 
 

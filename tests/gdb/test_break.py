@@ -74,7 +74,7 @@ def test_hit_and_continue_leaves_no_rank_behind(any_gdb, job):
     assert [one["rank"] for one in stopping["ranks"] if one["hit"]] == [1]
     assert running["breakpoints"][0]["passed"] == {"rank 1": few}
     assert [one["rank"] for one in running["ranks"]] == [1]
-    assert "ranks 0,2 run on, not attached" in running["notes"][0]
+    assert "ranks 0,2 keep running, not attached" in running["notes"][0]
     assert "NCCL's status service" in done.err  # the nearest timeout: libnccl is there
     assert re.findall(r"processes is (on|off)", done.out) == ["off", "on"]
     assert "no breakpoint 99 of llm-break" in done.err

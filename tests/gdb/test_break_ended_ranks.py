@@ -19,7 +19,7 @@ def job(tmp_path):
 HELD_TEXT = {
     "hold": "rank 0 (waits at the same place|did not come there)",  # on a busy machine it may have been let pass
     "stop": "the others are stopped with it",
-    "run": "the others run on, not attached, until llm-continue",
+    "run": "the others keep running, not attached, until llm-continue",
 }
 
 

@@ -101,7 +101,7 @@ tried("core", program, compat.open_core)
     assert "__GI___libc_read" in in_gdb
     assert f"program is refused: gdb cannot be given a name {'with' if 'line' in why else 'that is'} {why}" in text
     assert "core is refused" in text
-    assert "All of them run on." in text and "mistake" not in text
+    assert "All of them are running again." in text and "mistake" not in text
     assert not (tmp_path / "planted").exists()
 
 

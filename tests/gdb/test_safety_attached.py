@@ -23,7 +23,7 @@ def test_signals_that_come_while_ranks_are_attached_are_delivered_afterwards(any
     with CaptureProcess(mode="signals") as process:
         before = process.ask()
         answer = gdb_batch(any_gdb, f"llm-attach-all {process.pid}", send % process.pid, "llm-stacks", "llm-detach-all")
-        assert "All of them run on." in answer.out
+        assert "All of them are running again." in answer.out
         wait_until(lambda: process.ask() == before + 100)
         process.assert_free()
 
@@ -33,7 +33,7 @@ def test_who_was_stopped_is_not_said_to_run_on():
         target._process.send_signal(signal.SIGSTOP)
         wait_until(lambda: target.status("State") == "T")
         answer = gdb_batch(str(NEWEST), f"llm-attach-all {target.pid}", "llm-detach-all")
-        assert "released, stopped by SIGSTOP" in answer.out and "All of them run on" not in answer.out
+        assert "released, stopped by SIGSTOP" in answer.out and "All of them are running again" not in answer.out
         assert (target.status("State"), target.status("TracerPid")) == ("T", "0")
         target._process.send_signal(signal.SIGCONT)
         target.assert_free()

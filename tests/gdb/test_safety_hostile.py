@@ -110,7 +110,7 @@ def test_everything_was_looked_at(said, job):
     assert "PLANTED" in said["stacks"], "the hostile function is on the stacks"
     assert "wait  secretive.py:" in said["stacks"]
     for gdb in ("gdb distribution", "gdb newest"):
-        assert "All of them run on." in said[gdb], said[gdb]
+        assert "All of them are running again." in said[gdb], said[gdb]
         assert "pwned" in said[gdb]
 
 

@@ -48,4 +48,4 @@ def test_the_answer_of_a_running_hang_is_on_the_last_screen(window, turn_gdb):
     titles = [line[2:10].strip() for line in lines if line.startswith("  ") and not line.startswith("   ")]
     assert titles == ["suspect", "chain", "do", "pause", "next"]
     assert "holding up ranks 0,2-3" in " ".join(lines)
-    assert "all run on" in " ".join(lines)
+    assert "all are running again" in " ".join(lines)

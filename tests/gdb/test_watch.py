@@ -58,7 +58,7 @@ def end(process):
     """By Ctrl-C. (exit status, what it printed after the last event read)"""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=DEADLINE)
-    assert b"every process runs on" in err
+    assert b"every process keeps running" in err
     return process.returncode, [json.loads(line)["event"] for line in out.splitlines()]
 
 

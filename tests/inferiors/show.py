@@ -49,9 +49,9 @@ def diagnose(job: DemoJob) -> bool:
     right = right and (blamed == set(scenario.culprits(job.culprit)) or verdict.cause in scenario.also_causes)
     say("as expected" if right else f"not as expected: the cause is {scenario.cause}")
     if not all(job.alive_progress(pid) for pid in job.pids.values()):
-        say("not as expected: a rank does not run on")
+        say("not as expected: a rank does not keep running")
         return False
-    say(f"every rank runs on; the demo now ends them. To look closer: gdbext diagnose -v {saved}")
+    say(f"every rank keeps running; the demo now ends them. To look closer: gdbext diagnose -v {saved}")
     return right
 
 

@@ -76,10 +76,10 @@ def test_every_hypothesis_with_what_speaks_for_and_against_it():
     assert "     against   nothing\n" in first
     assert "     weakest   rank 1 -> mutex 0x1000 (mutex, proven) [rank 1, thread 1, frame 0]: thread 1 of" in first
     assert "     chain     ranks 0,3 -> all_reduce -> rank 1 thread 1 -> mutex 0x1000 -> thread 2 (holds it)" in first
-    assert "not surer" not in first
+    assert "caveat" not in first
     assert second.startswith("missing-rank (row elsewhere), medium confidence\n")
     assert "     explains  2 of 3 stuck ranks: ranks 0,3; not rank 1\n" in second
-    assert f"     not surer {LIMITS['unexplained']}\n" in second
+    assert f"     caveat    {LIMITS['unexplained']}\n" in second
 
 
 def test_it_is_wrapped_and_plain_where_it_must_be():

@@ -94,7 +94,7 @@ def test_the_deadline_kills_gdb_and_its_children(fake, tmp_path):
 @pytest.mark.process
 def test_a_killed_gdb_is_a_line(fake, tmp_path):
     with pytest.raises(
-        GdbextError, match=r"gave no result: it was ended by signal 9 \(out of memory\?\); every process runs on"
+        GdbextError, match=r"gave no result: it was ended by signal 9 \(out of memory\?\); every process keeps running"
     ):
         run(fake("kill -9 $$"), tmp_path)
 
@@ -221,7 +221,7 @@ def test_a_gdb_without_memory_is_one_line(fake, tmp_path):
 def test_a_gdb_that_aborts_without_a_word_may_have_no_memory(fake, tmp_path):
     """18.1 with 39 MB of data."""
     with pytest.raises(
-        GdbextError, match=r"signal 6 \(out of memory\?\); every process runs on; try again; give it more"
+        GdbextError, match=r"signal 6 \(out of memory\?\); every process keeps running; try again; give it more"
     ):
         run(fake("kill -6 $$"), tmp_path)
 

@@ -53,7 +53,7 @@ def test_a_command_that_is_being_loaded_does_not_begin(monkeypatch, capsys):
     monkeypatch.setattr(importlib, "import_module", load)
     assert main.main(["ranks"]) == 130
     assert begun == []
-    assert "interrupted; every process runs on" in capsys.readouterr().err
+    assert "interrupted; every process keeps running" in capsys.readouterr().err
 
 
 @pytest.mark.process

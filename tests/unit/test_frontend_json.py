@@ -53,7 +53,7 @@ def test_every_error_is_a_document_too(words, error, hint, status, capsys):
 @pytest.mark.parametrize(
     ("raised", "error", "status"),
     [
-        (KeyboardInterrupt(), "interrupted; every process runs on", 130),
+        (KeyboardInterrupt(), "interrupted; every process keeps running", 130),
         (MemoryError(), "out of memory", 4),
         (ValueError("lost"), "internal error: ValueError: lost", 4),
     ],

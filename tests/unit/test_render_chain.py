@@ -9,6 +9,7 @@ from gdbext.model.evidence import Evidence
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.waits import Edge, Hypothesis, Node
 from gdbext.render import Style, render
+from gdbext.render.formats.dot import graph
 from gdbext.render.json.document import dumps
 from gdbext.render.text.verdict.chain import MOST, chain_text
 from tests.unit.render_samples import hang
@@ -86,6 +87,19 @@ def test_a_long_one_and_a_hostile_one_stay_short():
     text = chain_text(chain, PLAIN)
     assert text.count("->") == MOST and "\x1b" not in text and len(text) < 1000
     assert len(render(chained(chain), PLAIN)) < 60
+
+
+def test_a_remark_is_neither_dead_nor_a_process():
+    nobody = Node("process:peer", "process", "no other process has it open", state="dead")
+    someone = Node("pid:880", "process", "pid 880 (tokenizer)", pid=880, state="dead")
+    pipe = Node("peer:1", "peer", "read(pipe:[4711])")
+    assert chain_text((Edge(pipe, nobody, "other end", "inferred"),), PLAIN).endswith("-> no other process has it open")
+    assert chain_text((Edge(pipe, someone, "other end", "proven"),), PLAIN).endswith("-> pid 880 (tokenizer), dead")
+    drawn = "\n".join(graph(chained((Edge(pipe, nobody, "condvar-idle", "inferred"),)), None))
+    assert '[label="no other process has it open", shape=plaintext]' in drawn and '[label="wait-or-poll"]' in drawn
+    assert 'label="pid 880 (tokenizer), dead", shape=box' in "\n".join(
+        graph(chained((Edge(pipe, someone, "other end", "proven"),)), None)
+    )
 
 
 def test_the_document_has_nodes_and_facts():

@@ -78,6 +78,17 @@ def test_one_reason_for_everything_is_said_once():
     assert row.split()[0] == "lost" and row.endswith("optimized out")
 
 
+def test_a_table_never_cuts_the_command_that_shows_values():
+    why = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, or `set llm allow-calls on`"
+    one = replace(DEVICE, unreadable=f"on GPU 0 at 0x7f0000000000: {why}")
+    other = replace(one, name="bias", unreadable=f"on GPU 1 at 0x7f0000400000: {why}")
+    meta = replace(one, name="shadow", unreadable="a meta tensor has no values")
+    lines = text(TensorList("frame 1", (one, other, meta)), Style(width=90)).splitlines()
+    assert [line.endswith("values: see below") for line in lines[3:6]] == [True] * 3
+    below = " ".join(" ".join(lines[6:]).split())
+    assert below == f"! weights and 1 more: {why} ! shadow: a meta tensor has no values"
+
+
 def test_what_has_no_elements_needs_no_address():
     nowhere = Missing("null pointer")
     assert text(TensorInfo("empty", dtype="fp32", shape=(0, 3), address=nowhere)) == "empty: fp32 [0, 3]"

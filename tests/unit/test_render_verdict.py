@@ -10,9 +10,11 @@ import pytest
 from render_samples import HOSTILE, empty, hang, healthy, never_came, poisoned, scattered
 
 from gdbext.commands.command_for_more import in_shell
+from gdbext.commands.explain import explain
 from gdbext.model.command_typed import BRIEF, FULL, USUAL, Typed
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.verdict import Diagnosis, Verdict
+from gdbext.model.waits import shown_kind
 from gdbext.render import Style, render
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -104,7 +106,7 @@ def test_the_answer_comes_last_the_verdict_before_the_suspect():
     assert [line[:11] for line in lines[2:]] == ["  suspect  ", "  do       ", "  pause    ", "  next     "]
     assert lines[2] == "  suspect  rank 3 (pid 4714, node17); holding up ranks 0-2,4-7"
     assert lines[4] == "  pause    up to 4.2 ms for each process"
-    assert lines[5] == "  next     gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy); gdbext stacks 4711"
+    assert lines[5] == "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read, 1 more remedy)"
 
 
 @pytest.mark.parametrize("width", [80, 100, 132, 200, 250])
@@ -129,14 +131,12 @@ def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
 
 def test_the_page_is_named_where_there_is_an_option_for_it():
     found, typed = hang(8, 3), dataclasses.replace(TYPED, page="--html FILE")
-    line = render(found, Style(120, typed=typed))[-1]
-    assert line.endswith(
-        "gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy); gdbext stacks 4711; --html FILE for a page"
-    )
-    assert (
-        render(found, Style(82, typed=typed))[-1]
-        == "  next     gdbext diagnose -v 4711 (adds evidence and its gaps, 1 remedy)"
-    )
+    more = "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read, 1 more remedy)"
+    assert render(found, Style(140, typed=typed))[-1] == f"{more}; gdbext stacks 4711; --html FILE for a page"
+    assert render(found, Style(120, typed=typed))[-1] == f"{more}; --html FILE for a page"
+    assert render(found, Style(100, typed=typed))[-1] == more
+    narrow = render(found, Style(70, typed=typed))[-1]
+    assert narrow == "  next     gdbext diagnose -v 4711", "the same words at any width, or none"
     assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html=None)).page == "--html FILE"
     assert in_shell(Namespace(command="diagnose", inputs=["x.json"], html="x.html")).page == ""
     assert in_shell(Namespace(command="diagnose", inputs=["x.json"])).page == ""
@@ -253,6 +253,30 @@ def test_processes_that_nothing_is_known_of_are_told_apart():
     ]
     lines = render(Diagnosis(snapshot, (), verdict), Style(100, typed=Typed(FULL)))
     assert "  pid 77: ended while it was read" in lines
+
+
+def test_a_lone_process_is_neither_numbered_nor_suspected():
+    verdict = Verdict("other", "low", "It died.", culprits=(0,))
+
+    def shown(one, *others):
+        return render(Diagnosis(JobSnapshot((one, *others)), (), verdict), Style(100))
+
+    for process, name in (
+        (RankSnapshot(0, (), source="text", only=True), "process"),
+        (RankSnapshot(0, (), pid=77), ""),
+    ):
+        lines = shown(process)
+        assert "▶" not in "".join(lines) and "?" not in "".join(lines) and "process 1" not in "".join(lines)
+        assert not any(line.startswith("  suspect") for line in lines) and (name in "".join(lines))
+    assert "  suspect  rank 3" in shown(RankSnapshot(0, (), rank=3))
+    lost = shown(RankSnapshot(0, (), pid=77, state="partial"))
+    assert any("not fully read: pid 77" in line for line in lost), "what could not be read is always said"
+    assert "▶ ?" in "".join(shown(RankSnapshot(0, (), pid=77), RankSnapshot(1, (), pid=78)))
+
+
+def test_people_read_a_wait_as_no_more_than_it_shows():
+    assert shown_kind("condvar-idle") == "wait-or-poll" and shown_kind("mutex") == "mutex"
+    assert explain("wait-or-poll") == explain("condvar-idle")
 
 
 def test_a_frame_number_out_of_range_is_no_frame():

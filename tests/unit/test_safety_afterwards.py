@@ -176,9 +176,12 @@ def pause_line(signs):
 @pytest.mark.parametrize(
     ("signs", "ending"),
     [
-        (["runs", "runs"], " ms for each process; all run on"),
-        (["waits", "waits", "runs"], " ms for each process; 1 runs on, 2 wait as before"),
-        (["runs", "stopped", "traced"], " ms for each process; rank 1 is stopped, rank 2 is traced, 1 runs on"),
+        (["runs", "runs"], " ms for each process; all are running again"),
+        (["waits", "waits", "runs"], " ms for each process; 1 is running again, 2 wait as before"),
+        (
+            ["runs", "stopped", "traced"],
+            " ms for each process; rank 1 is stopped, rank 2 is traced, 1 is running again",
+        ),
         (["moved"], " ms; it waits in a different call than before"),
         ([None, None], " ms for each process"),
     ],

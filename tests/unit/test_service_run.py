@@ -86,7 +86,7 @@ def test_a_service_of_systemd_reads_its_settings_again_and_ends_when_told(tmp_pa
             assert event(process, "service")["text"] == "settings read again: no job yet"
             process.send_signal(signal.SIGTERM)
             assert told("STOPPING=1")
-            assert process.wait(DEADLINE) == 0 and b"ended; every process runs on" in process.stdout.read()
+            assert process.wait(DEADLINE) == 0 and b"ended; every process keeps running" in process.stdout.read()
     numbers = {one.name: one for one in text_string_to_metric_families(textfile.read_text())}
     (errors,) = [one for one in numbers["gdbext_errors"].samples if one.name == "gdbext_errors_total"]
     assert (errors.labels, errors.value) == ({"where": "settings"}, 1.0)

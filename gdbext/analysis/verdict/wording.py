@@ -36,7 +36,7 @@ _NAMES = FrameBook(rules=())
 _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
 _LOCKED = {"gil": "the GIL", "mutex": "a lock"}
-_CALLED = ", called "
+_CALLED, _REACHED = ", called from ", ", reached from "
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
@@ -90,7 +90,7 @@ def verb(parties: Sequence[Party], singular: str, plural: str) -> str:
 def closed(text: str) -> str:
     """`poll, called from decode,`: a place for the middle of a sentence, where what follows needs the second comma."""
     last = text.rpartition(". ")[2].rpartition("; ")[2]
-    return f"{text}," if _CALLED in last and not text.endswith((".", ",", ";", ":")) else text
+    return f"{text}," if (_CALLED in last or _REACHED in last) and not text.endswith((".", ",", ";", ":")) else text
 
 
 def filled_in(template: str, words: Mapping[str, str]) -> str:
@@ -210,13 +210,13 @@ def reported_place(party: Party) -> Optional[Frame]:
 
 
 def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
-    """`poll, called from decode`; `called indirectly from`, where a function with another name is between them."""
+    """`poll, called from decode`; `poll, reached from decode`, where a function with another name is between them."""
     calls = party.thread.calls if party.thread is not None else ()
     first, last = (next((at for at, frame in enumerate(calls) if frame is one), 0) for one in (inner, outer))
     between = [frame for frame in calls[first + 1 : last] if _NAMES.known_frame(frame).name]
     names = {one.function for one in (inner, outer) if one is not None}
     indirectly = any(frame.function not in names and not _says_nothing(frame) for frame in between)
-    return f"{name}{_CALLED}{'indirectly ' if indirectly else ''}from {place(outer)}"
+    return f"{name}{_REACHED if indirectly else _CALLED}{place(outer)}"
 
 
 def _calls_from(party: Party, inner: Optional[Frame]) -> Sequence[Frame]:

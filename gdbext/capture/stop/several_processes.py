@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _MISSED = "the ranks were not all stopped at the same instant: one gdbext process was late"
 _ENDED = (
     "the gdbext process that held it was itself suspended (SIGSTOP, a frozen cgroup?) and was killed after {:.1f} s, "
-    "so the threads run on; gdbext then copied this process again, alone"
+    "so the threads keep running; gdbext then copied this process again, alone"
 )
 
 

@@ -92,7 +92,7 @@ def _agree(options: argparse.Namespace, job: Job, status: ArmedJob, asked: int) 
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise GdbextError("nothing was asked for; the job runs on as before")
+        raise GdbextError("nothing was asked for; the job keeps running")
 
 
 class Dump:

@@ -101,7 +101,7 @@ def prompt_ranks(
                 continue
             if not announced:
                 target = "a rank" if chosen is None else f"rank {chosen}"
-                progress.say(f"waiting for {target} to reach a breakpoint_(); Ctrl-C stops waiting, the ranks run on")
+                progress.say(f"waiting for {target} to reach a breakpoint_(); Ctrl-C only ends the wait")
                 announced = True
             terminal.pause(_LOOK)
     except KeyboardInterrupt:

@@ -223,7 +223,7 @@ class Service:
         self._alerts.end()
         if self._metrics is not None:
             self._metrics.close()
-        self._tell("service", "ended; every process runs on")
+        self._tell("service", "ended; every process keeps running")
 
     # --- what is said ---
 

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         _leave()
     if os.WIFEXITED(code):
         return os.WEXITSTATUS(code)
-    Progress().warn(f"the diagnosis was ended by signal {os.WTERMSIG(code)}; every process runs on")
+    Progress().warn(f"the diagnosis was ended by signal {os.WTERMSIG(code)}; every process keeps running")
     _forget_draft(into, child)
     return NOTHING
 

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         watch.forever()
     except KeyboardInterrupt:
-        progress.say("the watch has ended; every process runs on")
+        progress.say("the watch has ended; every process keeps running")
     return exit_status(True if watch.hangs else None if watch.untold else False)
 
 

@@ -143,7 +143,7 @@ class GdbProcess:
             starved = -status in _WITHOUT_MEMORY
             ended = f"it was ended by signal {-status}{' (out of memory?)' if starved else ''}"
             hint = f"try again; {MORE_MEMORY}" if starved else "try again"
-            return GdbextError(f"{gdb} gave no result: {ended}", f"every process runs on; {hint}")
+            return GdbextError(f"{gdb} gave no result: {ended}", f"every process keeps running; {hint}")
         said = lines[-1] if lines else "it printed nothing"
         lost = _LOST_ERROR.search(said) and not any("Exception" in line for line in lines)
         hint = f"it may be short of memory: {MORE_MEMORY}; or try" if lost else "try"

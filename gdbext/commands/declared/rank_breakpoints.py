@@ -24,7 +24,7 @@ BREAK = Command(
         Argument("--count", "let each rank pass N-1 times first", "N", positive, default=1),
         Argument(
             "--others",
-            "what the other ranks do: stop at once, hold (run to the same place and wait there), or run on",
+            "what the other ranks do: stop at once, hold (run to the same place and wait there), or keep running",
             "stop|hold|run",
             others,
             default="stop",

@@ -78,7 +78,7 @@ COMMANDS = (
         examples=("llm-rank apply all info threads", "llm-rank apply 0,2 thread apply 1 bt 3"),
     ),
     Command(
-        "Detach from all ranks; they run on",
+        "Detach from all ranks; they keep running",
         gdb="llm-detach-all",
         body="gdbext.commands.ranks:detach_all",
         category="running",

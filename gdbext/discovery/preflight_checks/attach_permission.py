@@ -146,7 +146,7 @@ def _tracer(sides: _Sides) -> Optional[Problem]:
     arguments = sides.proc.cmdline(int(tracer)) if tracer.isdigit() else ()
     name = title_of(arguments) if not isinstance(arguments, Missing) else ""
     text = f"{sides.name} is traced by process {tracer}" + (f" ({name})" if name else "")
-    return Problem(text, f"only one tracer is possible: detach or end it (kill {tracer}), the target then runs on")
+    return Problem(text, f"only one tracer is possible: detach or end it (kill {tracer}), it then keeps running")
 
 
 def _filtered(sides: _Sides) -> List[Problem]:

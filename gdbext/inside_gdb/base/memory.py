@@ -19,9 +19,11 @@ from gdbext.capture.memory.process_memory import READ_LIMIT, Memory, ProcessMemo
 from gdbext.inside_gdb.base import compat
 from gdbext.model.errors import GdbextError
 
-ZEROS = "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or set llm allow-calls on"
-NO_CALLS = "gdb cannot read device memory; llm-tensor copies a live CUDA process's by calls; or use cuda-gdb, GPU core"
-NO_DEVICE = "this cuda-gdb sees no CUDA device of it, and would show zeros; use a GPU core, or set llm allow-calls on"
+ZEROS = (
+    "plain gdb cannot read device memory (it would show zeros); use cuda-gdb, a GPU core, or `set llm allow-calls on`"
+)
+NO_CALLS = "gdb cannot read device memory; llm-tensor copies it by calls in a live process; or use cuda-gdb, a GPU core"
+NO_DEVICE = "this cuda-gdb sees no CUDA device of it, and would show zeros; use a GPU core, or `set llm allow-calls on`"
 HOST, PINNED, MANAGED, RESERVED, REGISTERS, UNMAPPED, ABSENT = (
     *("host", "pinned", "managed", "device", "device registers", "unmapped", "not in the core file"),
 )

@@ -144,7 +144,7 @@ class RankBreaks:
         """All ranks together, in one go: none of them can wait for one that is not running."""
         self._going.prepare()
         if not any(inferior.pid for inferior in gdb.inferiors()):
-            raise GdbextError("nothing is attached that could run on", "llm-attach-all attaches")
+            raise GdbextError("nothing is attached that could keep running", "llm-attach-all attaches")
         self._move_alone(False)
         self._gathering.release()
         for point in self._valid():
@@ -248,7 +248,7 @@ class RankBreaks:
         if not others:
             return "no other rank is attached"
         if options.others == "run":
-            return "the others run on, not attached, until llm-continue"
+            return "the others keep running, not attached, until llm-continue"
         if options.others != "hold" or not self._gathering.here:
             return "the others are stopped with it"
         here = [rank.process for rank in others if rank.number in self._gathering.here]

@@ -17,7 +17,7 @@ _STOPS_AGAIN = 1.0  # seconds
 def release_notes(rows: Sequence[AttachedRank]) -> Tuple[str, ...]:
     alive = [row for row in rows if row.state != RankState.CLOSED]
     still = any(row.problem or row.state == RankState.STILL_STOPPED for row in rows)
-    return ("All of them run on.",) if alive and not still else ()
+    return ("All of them are running again.",) if alive and not still else ()
 
 
 def released_rank(rank: AttachedRank, problem: Optional[str], stopped_before: bool) -> AttachedRank:

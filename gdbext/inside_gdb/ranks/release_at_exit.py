@@ -70,7 +70,7 @@ class ReleaseAtExit:
         if problems:
             self.say(f"{why}, but not every rank could be released: {'; '.join(problems)}")
         else:
-            self.say(f"{why}: every rank is released and runs on, and the breakpoints are gone")
+            self.say(f"{why}: every rank is released and keeps running, and the breakpoints are gone")
         if then_quit:
             gdb.execute("quit")
 

@@ -39,7 +39,7 @@ held=
 while read -r line; do [ -n "$line" ] || exit; held=$line; done
 case $held in
 '' | -*) ;;
-*) echo "gdbext: gdb ended while it held processes ($held); they run on" >&2 ;;
+*) echo "gdbext: gdb ended while it held processes ($held); they keep running" >&2 ;;
 esac
 exec 2>/dev/null
 look() {

@@ -143,7 +143,7 @@ class GdbSession:
         started = gdb.selected_inferior()
         empty: List[Tuple[gdb.Inferior, bool]] = []
         try:
-            self.say(f"reading symbols of {len(free)} processes; they run on")
+            self.say(f"reading symbols of {len(free)} processes; they keep running")
             empty.append(self._empty_inferior())
             for _ in free[1:]:
                 empty.append((compat.add_inferior(), True))

@@ -66,7 +66,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "container-failed",
         r"Container rank (?P<rank>\d+) status failed cmd (?:.{0,400} code (?P<code>-?\d{1,4})\b)?",
-        "Paddle's launcher saw a process end",
+        "Paddle's launcher saw a process exit",
         "paddle/distributed/launch/controllers/controller.py; Paddle#47326",
         _MISSING,
         "medium",
@@ -80,7 +80,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Primary job +terminated normally, but \d{1,6} process"
         r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d"
         r"|srun: error: \S{1,120} tasks? [\d,-]+: Exited with exit code",
-        "the launcher saw a rank end",
+        "the launcher saw a rank exit",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,
     ),

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
-from gdbext.model.waits import Edge, Node
+from gdbext.model.waits import Edge, Node, shown_kind
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
 
@@ -37,15 +37,16 @@ def graph(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     if not nodes:
         lines.append('  none [shape=plaintext, label="no waiting rank was found"];')
     for (source, target), (edge, certain) in list(edges.items())[:MOST]:
-        held = edge.kind == "holds"
+        word = _quoted("held by" if edge.kind == "holds" else shown_kind(edge.kind))
         look = "" if certain else ", style=dashed"
-        lines.append(f"  {names[source]} -> {names[target]} [label={_quoted('held by' if held else edge.kind)}{look}];")
+        lines.append(f"  {names[source]} -> {names[target]} [label={word}{look}];")
     return [*lines, "}"]
 
 
 def _node(node: Node, diagnosis: Diagnosis) -> str:
-    label = f"{node.label}, {node.state}" if node.state else node.label
-    found = f"label={_quoted(label)}, shape={_SHAPES.get(node.kind, 'ellipse')}"
+    told = "" if node.is_remark or node.state == "external" else node.state
+    shape = "plaintext" if node.is_remark else _SHAPES.get(node.kind, "ellipse")
+    found = f"label={_quoted(', '.join(filter(None, (node.label, told))))}, shape={shape}"
     suspected = node.process in diagnosis.verdict.culprits and node.kind in ("rank", "thread")
     return f"{found}, color=red, peripheries=2" if suspected else found
 

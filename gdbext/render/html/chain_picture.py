@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.verdict import Verdict
-from gdbext.model.waits import STATES, STRENGTHS, Edge, Node
+from gdbext.model.waits import STATES, STRENGTHS, Edge, Node, shown_kind
 from gdbext.render.html.page_words import one_line
 from gdbext.render.text.verdict.chain import MOST
 
@@ -140,7 +140,7 @@ def _box(node: Node, y: int, blamed: bool, places: Mapping[Tuple[int, Optional[s
     ended = node.state in ("dead", "stopped", "faulted")
     role = "culprit" if blamed or ended else "waits" if node.kind in ("rank", "thread") else "thing"
     detail = _detail(node)
-    detail = " · ".join(filter(None, (_KINDS.get(node.kind, node.kind), detail)))
+    detail = " · ".join(filter(None, (_KINDS.get(node.kind, node.kind) if not node.is_remark else "", detail)))
     return Box(
         y=y,
         kind=node.kind,
@@ -166,16 +166,16 @@ def _detail(node: Node) -> str:
 def _arrow(
     edge: Edge, y1: int, y2: int, skipped: int, places: Mapping[Tuple[int, Optional[str]], str], lead: str = ""
 ) -> Arrow:
-    word = _LINKS.get(edge.kind, f"waits in {edge.kind}")
+    word = _LINKS.get(edge.kind, f"waits in {shown_kind(edge.kind)}")
     label = f"… {skipped} more …" if skipped > 0 else f"{lead}{word}"
     fact = next(iter(edge.facts), None)
-    title = f"{edge.kind}, {edge.strength}: {STRENGTHS.get(edge.strength, '')}" + (f"; {fact.text}" if fact else "")
+    title = f"{shown_kind(edge.kind)}, {edge.strength}: {STRENGTHS.get(edge.strength, '')}"
     return Arrow(
         y1=y1,
         y2=y2,
         strength=edge.strength if edge.strength in STRENGTHS else "assumed",
         label=one_line(label, _WORDS),
-        words=one_line(title, 400),
+        words=one_line(f"{title}; {fact.text}" if fact else title, 400),
         target=_place(places, fact.process, fact.thread) if fact else "",
     )
 

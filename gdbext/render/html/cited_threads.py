@@ -9,6 +9,7 @@ from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
 from gdbext.model.page import Page
 from gdbext.model.verdict import Diagnosis
+from gdbext.model.waits import shown_kind
 from gdbext.render.html.chain_picture import endings
 from gdbext.render.html.page_words import PLAIN, SENTENCE, frame_place, function, one_line, path, place, thread_place
 from gdbext.render.text.verdict.process_names import seen_at
@@ -119,7 +120,7 @@ class Cited:
             for number, frame in enumerate(thread.calls[:MOST_FRAMES])
         )
         about = [one_line(process.host, 60), f"pid {process.pid}" if process.pid is not None else ""]
-        about += [one_line(one.kind, 40) if one else "", "holds the GIL" if thread.gil else ""]
+        about += [one_line(shown_kind(one.kind), 40) if one else "", "holds the GIL" if thread.gil else ""]
         return CitedThread(
             place=thread_place(index, at),
             title=" ".join(filter(None, [process.label, "thread", one_line(thread.id, 24), one_line(thread.name, 60)])),

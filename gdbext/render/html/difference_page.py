@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
+from gdbext.model.waits import shown_kind
 from gdbext.render.html.page_file import page_file
 from gdbext.render.html.page_words import PLAIN, SENTENCE, function, one_line
 from gdbext.render.html.rank_matrix import size_of
@@ -111,7 +112,9 @@ def _look(state: str) -> Tuple[str, str, str]:
 
 def _cell(one: RankDifference) -> _Cell:
     mark, role, state = _look(one.state)
-    waits = " → ".join(dict.fromkeys(one_line(kind, 60) for kind in (one.wait_before, one.wait_after) if kind))
+    waits = " → ".join(
+        dict.fromkeys(one_line(shown_kind(kind), 60) for kind in (one.wait_before, one.wait_after) if kind)
+    )
     name = str(one.rank) if one.rank is not None else "?"
     return _Cell(name, role, mark, f"{one_line(one.name, 60)}: {state}" + (f" ({waits})" if waits else ""))
 

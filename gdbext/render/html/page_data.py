@@ -13,6 +13,7 @@ from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import ranges_text
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
+from gdbext.model.waits import shown_kind
 from gdbext.render.html.page_words import function, one_line, path, place
 from gdbext.render.json.json_text import json_text
 
@@ -125,7 +126,7 @@ class PageData:
         shape = (
             self.string(one_line(thread.name, 60)),
             self.string(one_line(thread.state, 4)),
-            self.string(one_line(judged.kind, 40) if judged else ""),
+            self.string(one_line(shown_kind(judged.kind), 40) if judged else ""),
             self.string(one_line(judged.helper, 40) if judged else ""),
             -1 if judged is None or judged.frame is None else judged.frame,
             self.stack(thread.calls),

@@ -8,6 +8,7 @@ from typing import Dict, List, Optional, Tuple
 from gdbext.model.job import RankSnapshot
 from gdbext.model.page import Page
 from gdbext.model.verdict import Wait
+from gdbext.model.waits import shown_kind
 from gdbext.render.html.page_words import one_line, rank_place
 from gdbext.render.html.rank_waits import ROLES, InWait, MatrixRow, WaitColumn, columns_of, in_wait, position, rows_of
 
@@ -81,7 +82,7 @@ def wait_words(wait: Optional[Wait]) -> str:
     """`nccl-group-launch, all_reduce`."""
     if wait is None:
         return "not there"
-    return ", ".join(filter(None, (one_line(wait.kind, 60), one_line(wait.collective, 60))))
+    return ", ".join(filter(None, (one_line(shown_kind(wait.kind), 60), one_line(wait.collective, 60))))
 
 
 def _cell(process: RankSnapshot, one: InWait, letter: str) -> Cell:

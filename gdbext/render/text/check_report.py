@@ -127,7 +127,7 @@ def status_lines(status: CheckStatus, style: Style) -> List[str]:
     if not status.on:
         return [clean(note, style) for note in status.notes]
     then = f"appended to {status.log}" if status.log else "printed"
-    goes_on = "" if status.action == "stop" else ", and it runs on"
+    goes_on = "" if status.action == "stop" else ", and it keeps running"
     verb = "stops" if status.action == "stop" else "is reported"
     lines = wrapped(f"A rank whose check fails {verb}; the report is {clean(then, style)}{goes_on}.", style)
     columns = (

@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, Mapping, Sequence
 from gdbext.model.difference import JobDifference, RankDifference, StackDifference
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted, ranges_text, ranks
+from gdbext.model.waits import shown_kind
 from gdbext.render.lines import left_out
 from gdbext.render.safe_text import clean, utc_text, wrapped
 from gdbext.render.style import Style
@@ -39,7 +40,7 @@ def difference_lines(answer: JobDifference, style: Style) -> List[str]:
     if still:
         kinds: Dict[str, List[RankDifference]] = {}
         for one in still:
-            kinds.setdefault(one.wait_after or "", []).append(one)
+            kinds.setdefault(shown_kind(one.wait_after or ""), []).append(one)
         lines.append("")
         for kind, differences in kinds.items():
             lines += wrapped(clean(f"did not move: {_names(differences)}, in {kind}", style), style, indent="  ")
@@ -84,7 +85,14 @@ def origin_words(origin: Origin) -> str:
 def _row(one: RankDifference, style: Style) -> Row:
     pids = [str(pid) for pid in dict.fromkeys((one.pid_before, one.pid_after)) if pid is not None]
     state = WORDS.get(one.state, one.state)
-    cells = (one.name, state, one.wait_before or "", one.wait_after or "", ", ".join(pids), one.why or "")
+    cells = (
+        one.name,
+        state,
+        shown_kind(one.wait_before or ""),
+        shown_kind(one.wait_after or ""),
+        ", ".join(pids),
+        one.why or "",
+    )
     return Row([clean(cell, style) for cell in cells])
 
 

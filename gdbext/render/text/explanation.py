@@ -6,6 +6,7 @@ from typing import Callable, List, Mapping
 
 from gdbext.model.explanation import Explanation, Glossary
 from gdbext.model.text.ranges import counted
+from gdbext.model.waits import shown_kind
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 
@@ -22,7 +23,7 @@ _RELATED = {
 
 def explanation_lines(one: Explanation, style: Style) -> List[str]:
     """Meaning, how it is recognised, why it happens, what to do, from which sources."""
-    lines = [style.paint(f"{one.label} ({one.sort})", "strong"), *_text(one.meaning, "  ", style)]
+    lines = [style.paint(f"{shown_kind(one.label)} ({one.sort})", "strong"), *_text(one.meaning, "  ", style)]
     lines += ["", style.paint("How it is recognised", "strong"), *(_calls if one.calls else _signs)(one, style)]
     reasons = list(dict.fromkeys(sign.reason for sign in one.signs if sign.reason))
     if reasons:
@@ -42,7 +43,9 @@ def _calls(one: Explanation, style: Style) -> List[str]:
     """The calls that people know; all patterns are for a machine."""
     lines = [*_text(_TYPICAL, "  ", style), *_text(", ".join(one.calls), "    ", style)]
     return lines + _text(
-        f"complete list ({counted(len(one.signs), 'group')} of calls): gdbext explain {one.label} --json", "  ", style
+        f"complete list ({counted(len(one.signs), 'group')} of calls): gdbext explain {shown_kind(one.label)} --json",
+        "  ",
+        style,
     )
 
 
@@ -73,9 +76,9 @@ def glossary_lines(glossary: Glossary, style: Style) -> List[str]:
         ("States at the end of a wait chain", glossary.states),
     ):
         lines += [""] * bool(lines) + [style.paint(title, "strong")]
-        width = max((len(one.label) for one in group), default=0)
+        width = max((len(shown_kind(one.label)) for one in group), default=0)
         for one in group:
-            lead = f"  {one.label:<{width}}  "
+            lead = f"  {shown_kind(one.label):<{width}}  "
             lines += wrapped(clean(one.meaning, style), style, indent=" " * len(lead), first=lead, most=3)
     return [*lines, "", "gdbext explain LABEL explains how each is recognised, why it happens and what to do."]
 

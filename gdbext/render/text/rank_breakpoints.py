@@ -56,7 +56,11 @@ def _who(point: BreakPoint) -> str:
     return "any rank" if point.pids is None else "pid " + ", ".join(map(str, point.pids))
 
 
-_OTHERS = {"hold": "the others run up to it and wait", "run": "the others run on", "stop": "the others stop at once"}
+_OTHERS = {
+    "hold": "the others run up to it and wait",
+    "run": "the others keep running",
+    "stop": "the others stop at once",
+}
 
 
 def _then(point: BreakPoint, style: Style) -> str:

@@ -8,7 +8,8 @@ from gdbext.render.text.ending.short_answer import Line
 
 
 def next_line(style: Style, details: str, known: bool = False) -> Line:
-    """`gdbext diagnose -v 4711 (3 facts, 1 limit); gdbext stacks 4711`. `known`: `-v` was given already."""
+    """`gdbext diagnose -v 4711 (shows the evidence); gdbext stacks 4711`. What `-v` shows is said in the same words at
+    any width, or not at all; the rest stands there only behind it. `known`: `-v` was given already."""
     typed = style.typed
     about = f" {clean(typed.about, style)}" if typed.about else ""
     more = "" if known or not typed.command else f"{typed.command} -v{about}"
@@ -19,7 +20,6 @@ def next_line(style: Style, details: str, known: bool = False) -> Line:
         "; ".join(filter(None, [more + behind, stacks, page])),
         "; ".join(filter(None, [more + behind, page])),
         more + behind or stacks,
-        "; ".join(filter(None, [more, page or stacks])),
         more or stacks,
         "the same with -v" if more else "",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Optional, Sequence, Union
 
 from gdbext.model.missing import Missing
@@ -13,6 +14,7 @@ from gdbext.render.table import Column, Row, table
 from gdbext.render.text.tensors.arrays import array_lines
 
 LONGEST_LIST = 12  # dimensions that are written out
+_PLACE = re.compile(r"(?:on \w+(?: \d+)? )?at 0x[0-9a-f]+: ")  # before a reason, of ours: the row has it
 SHORT_REASONS = 90  # characters of what is wrong that still stand in the one line of a broken tensor
 
 _COLUMNS = (
@@ -147,14 +149,22 @@ def info_lines(info: TensorInfo, style: Style) -> List[str]:
 
 
 def info_table(infos: Sequence[TensorInfo], style: Style) -> List[str]:
-    """A row each."""
-    return table(_COLUMNS, [_info_row(info, style) for info in infos], style)
+    """A row each; below them why values cannot be read: a cell would cut the command that helps."""
+    lines = table(_COLUMNS, [_info_row(info, style) for info in infos], style)
+    reasons: Dict[str, List[str]] = {}
+    for info in infos:
+        if info.unreadable:
+            reasons.setdefault(_PLACE.sub("", info.unreadable), []).append(info.name)
+    for reason, (first, *others) in reasons.items():
+        whose = f"{first} and {len(others):,} more" if others else first
+        lines += problem_lines(f"{whose}: {reason}", style)
+    return lines
 
 
 def _info_row(info: TensorInfo, style: Style) -> Row:
     facts = [getattr(info, field) for field in ("dtype", "shape", "address") if not _idle(info, field)]
     unknown = [fact.reason for fact in facts if isinstance(fact, Missing)]
-    remark = [*info.problems, *([info.unreadable] if info.unreadable else []), *unknown, *info.notes]
+    remark = [*info.problems, *(["values: see below"] if info.unreadable else []), *unknown, *info.notes]
     cells = (
         clean(info.name, style),
         _word(info.dtype, style),

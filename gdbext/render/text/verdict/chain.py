@@ -47,5 +47,6 @@ def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
     if node.kind == "rank" and node.process in apart and node.thread is not None:
         owner = "" if label == ONLY else f"{label.replace(OF_THE_TEXT, '')} "
         label = f"{owner}thread {clean(node.thread, style)}"
-    state = node.state if node.state in _END_KINDS and not node.id.startswith("absent:") else None
+    told = node.state in _END_KINDS and not node.is_remark and not node.id.startswith("absent:")
+    state = node.state if told else None
     return f"{label}, {state}" if state else label

@@ -8,7 +8,7 @@ from gdbext.model.considered_hypotheses import LIMITS, REGRADES
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.ranges import counted, ranks
 from gdbext.model.verdict import Diagnosis, Verdict
-from gdbext.model.waits import STRENGTHS, Hypothesis
+from gdbext.model.waits import STRENGTHS, Hypothesis, shown_kind
 from gdbext.render.safe_text import clean, wrapped
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.chain import chain_text
@@ -52,7 +52,7 @@ def _hypothesis(diagnosis: Diagnosis, number: int, one: Hypothesis, style: Style
         ("explains", _explained(diagnosis, one, style)),
         ("against", _contradictions(one, style)),
         ("weakest", _weakest(processes, one, style)),
-        ("not surer", "; ".join(LIMITS.get(name, name) for name in one.limits)),
+        ("caveat", "; ".join(LIMITS.get(name, name) for name in one.limits)),
         ("chain", chain_text(one.chain, style)),
     ]
     for title, text in facts:
@@ -102,7 +102,7 @@ def _weakest(processes: Sequence[RankSnapshot], one: Hypothesis, style: Style) -
     edge = one.weakest_edge
     if edge is None:
         return "the chain has no edges"
-    step = f"{chain_text((edge,), style)} ({edge.kind}, {edge.strength})"
+    step = f"{chain_text((edge,), style)} ({shown_kind(edge.kind)}, {edge.strength})"
     if not edge.facts:
         return f"{step}: {STRENGTHS.get(edge.strength, edge.strength)}"
     fact = edge.facts[0]  # its place comes first: a long text is cut

@@ -10,6 +10,7 @@ from gdbext.model.job import OF_THE_TEXT, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, Wait
+from gdbext.model.waits import shown_kind
 from gdbext.render.safe_text import (
     clean,
     milliseconds,
@@ -62,8 +63,9 @@ def wait_table(diagnosis: Diagnosis, style: Style, most_rows: int, one_row_each:
     groups = _grouped(_seen(diagnosis, style), most_rows, one_row_each)
     groups.sort(key=lambda group: not group[0].culprit)  # stable: the order of ranks stays within
     shown = groups if len(groups) <= most_rows else groups[: most_rows - 1]
-    rows = [_row(group, style) for group in shown]
     absent = diagnosis.snapshot.absent
+    alone = len(diagnosis.snapshot.processes) == 1 and not absent
+    rows = [_row(group, alone, style) for group in shown]
     if absent:
         accent = "bad" if diagnosis.verdict.absent else "doubt"
         rows.append(Row((_numbers(absent, style), "", "no process", "", "", "", "", ""), accent))
@@ -123,7 +125,7 @@ def kind_text(process: RankSnapshot, wait: Wait) -> str:
     if wait.kind == "unknown" and not process.threads:
         return "no stack"
     asleep = any(one.id == wait.thread and one.sleeps is not None for one in process.threads)
-    return f"{wait.kind} (sleep)" if asleep else wait.kind
+    return f"{shown_kind(wait.kind)} (sleep)" if asleep else shown_kind(wait.kind)
 
 
 def _where(
@@ -145,16 +147,17 @@ def frame_text(frame: Frame, style: Style) -> str:
     return name_with_place(name, place_of(frame.file, frame.line, frame.module, style))
 
 
-def _row(group: Sequence[_Seen], style: Style) -> Row:
+def _row(group: Sequence[_Seen], alone: bool, style: Style) -> Row:
+    """`alone`: the table has no other row."""
     first = group[0]
     pids = [one.process.pid for one in group]
     pauses = [one.process.pause_ms for one in group if one.process.pause_ms is not None and not one.process.unstopped]
     ranks = [one.process.rank for one in group if one.process.rank is not None]
-    mark = f"{style.mark} " if first.culprit else ""
+    mark = f"{style.mark} " if first.culprit and (ranks or not alone) else ""
     threads = [" ".join(dict.fromkeys((one.thread_id, one.thread_name))).strip() for one in group]
     return Row(
         (
-            mark + (_numbers(ranks, style) if len(ranks) == len(group) else _unranked(group, style)),
+            mark + (_numbers(ranks, style) if len(ranks) == len(group) else _unranked(group, alone, style)),
             str(pids[0]) + (style.ellipsis if len(pids) > 1 else "") if pids[0] is not None else "",
             first.wait,
             first.collective,
@@ -167,14 +170,14 @@ def _row(group: Sequence[_Seen], style: Style) -> Row:
     )
 
 
-def _unranked(group: Sequence[_Seen], style: Style) -> str:
+def _unranked(group: Sequence[_Seen], alone: bool, style: Style) -> str:
     """Processes of unknown rank: their pid tells them apart; without pids, their place in the text or their file."""
     if any(one.process.pid is None for one in group):
         if len(group) == 1:
             one = group[0].process
-            return f"process {one.index + 1}" if one.only else one.label.replace(OF_THE_TEXT, "")
+            return "process" if one.only or alone else one.label.replace(OF_THE_TEXT, "")
         return f"process {_numbers([one.process.index + 1 for one in group], style)}"
-    return "?" if len(group) == 1 else f"? ({len(group)})"
+    return "" if alone else "?" if len(group) == 1 else f"? ({len(group)})"
 
 
 def _numbers(ranks: Sequence[int], style: Style) -> str:

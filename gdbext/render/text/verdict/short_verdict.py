@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.command_typed import FULL
 from gdbext.model.host import HostLook
-from gdbext.model.job import ONLY, RankSnapshot
+from gdbext.model.job import RankSnapshot
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, Verdict
@@ -50,9 +50,10 @@ def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[
 
 
 def _says_nothing_new(diagnosis: Diagnosis) -> bool:
-    """Whether the text is of one process without a name: nobody else could be suspected or waiting."""
-    processes = diagnosis.snapshot.processes
-    return len(processes) == 1 and processes[0].label == ONLY and not diagnosis.verdict.absent
+    """Whether all is of one process without a rank: nobody else could be suspected or waiting."""
+    processes, hosts = diagnosis.snapshot.processes, diagnosis.snapshot.hosts
+    whole = len(processes) == 1 and not hosts and processes[0].state == ReadState.OK
+    return whole and processes[0].rank is None and not diagnosis.verdict.absent
 
 
 def _is_told(diagnosis: Diagnosis) -> bool:
@@ -165,7 +166,7 @@ def pause_text(processes: Sequence[RankSnapshot], style: Style) -> Tuple[str, ..
 
 
 _SIGNS = {
-    "runs": ("runs on", "run on"),
+    "runs": ("is running again", "are running again"),
     "waits": ("waits as before", "wait as before"),
     "moved": ("waits in a different call than before", "wait in different calls than before"),
     "stopped": ("is stopped", "are stopped"),
@@ -175,7 +176,7 @@ _SIGNS = {
 
 
 def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
-    """`; rank 2 is stopped, 7 run on`: signs of life, those that are none by name."""
+    """`; rank 2 is stopped, 7 are running again`: signs of life, those that are none by name."""
     found: Dict[str, List[int]] = {}
     for one in processes:
         if one.after in _SIGNS:
@@ -196,11 +197,11 @@ def _next(diagnosis: Diagnosis, style: Style) -> Line:
     verdict = diagnosis.verdict
     if verdict.decided_by:
         return Line("next", (clean(verdict.decided_by, style),), most=_WIDE, accent="strong")
-    gaps = "evidence and its gaps" if verdict.evidence else "gaps in the evidence"
     counts = (
-        gaps if limits(diagnosis, style) else "evidence" if verdict.evidence else "",
+        "the evidence" if verdict.evidence else "",
+        "what was not read" if limits(diagnosis, style) else "",
         counted(len(verdict.alternatives), "other cause") if verdict.alternatives else "",
-        counted(len(verdict.remedies) - 1, "remedy", "remedies") if len(verdict.remedies) > 1 else "",
+        counted(len(verdict.remedies) - 1, "more remedy", "more remedies") if len(verdict.remedies) > 1 else "",
     )
     shown = ", ".join(filter(None, counts))
-    return next_line(style, f"adds {shown}" if shown else "", known=style.typed.detail == FULL)
+    return next_line(style, f"shows {shown}" if shown else "", known=style.typed.detail == FULL)
