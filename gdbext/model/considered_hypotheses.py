@@ -14,7 +14,7 @@ SOURCES = {
     "witnesses": "NCCL RAS, NVML, the kernel's log, shared memory",
     "checks": "a check that failed in a frame",
     "standstill": "a program whose threads all wait for each other",
-    "last-resort": "a program whose threads all wait, where nothing surer is known",
+    "last-resort": "a program whose threads all wait, where nothing more certain is known",
     "logs": "log lines and what the stacks' reader noted",
     "counters": "operations that the communicators launched",
     "unread": "what the kernel reports about ranks that could not be read",
@@ -35,7 +35,7 @@ REGRADES = {
     "slow work": "whether a culprit in slow work makes progress",
     "unread": "threads that were not read, stacks that are cut",
     "counters": "the counters of the communicators",
-    "witnesses": "the witnesses",
+    "witnesses": "the other sources: NCCL RAS, NVML, the kernel's log, shared memory",
     "several jobs": "duplicate rank numbers",
 }
 """What changes the confidence after the graph was read."""

@@ -1,4 +1,4 @@
-"""Errors of kernels as a sanitizer of GPU code reports them, and the same ones of many launches and ranks as one."""
+"""Kernel errors as a sanitizer of GPU code reports them, and the same ones of many launches and ranks as one."""
 
 from __future__ import annotations
 

@@ -70,14 +70,14 @@ def considered(diagnosis, **fields):
 def test_every_hypothesis_with_what_speaks_for_and_against_it():
     text = "\n".join(told(deadlock()))
     first, _, second = text.partition("\n  2. ")
-    assert "  1. lock-order-deadlock (row locks), high confidence: the answer\n" in first
+    assert "  1. lock-order-deadlock (rule locks), high confidence: the answer\n" in first
     assert "     blames    rank 1\n" in first
     assert "     explains  3 of 3 stuck ranks: ranks 0-1,3\n" in first
     assert "     against   nothing\n" in first
     assert "     weakest   rank 1 -> mutex 0x1000 (mutex, proven) [rank 1, thread 1, frame 0]: thread 1 of" in first
     assert "     chain     ranks 0,3 -> all_reduce -> rank 1 thread 1 -> mutex 0x1000 -> thread 2 (holds it)" in first
     assert "caveat" not in first
-    assert second.startswith("missing-rank (row elsewhere), medium confidence\n")
+    assert second.startswith("missing-rank (rule elsewhere), medium confidence\n")
     assert "     explains  2 of 3 stuck ranks: ranks 0,3; not rank 1\n" in second
     assert f"     caveat    {LIMITS['unexplained']}\n" in second
 
@@ -103,7 +103,7 @@ def test_a_hundred_hypotheses_are_twelve_and_how_many_are_left():
     one = deadlock().verdict.considered.hypotheses[0]
     many = tuple(replace(one, row=f"row{number}") for number in range(100))
     lines = told(considered(deadlock(), hypotheses=many, stuck=(0, 1, 3)))
-    assert sum("lock-order-deadlock (row" in line for line in lines) == MOST == 12
+    assert sum("lock-order-deadlock (rule" in line for line in lines) == MOST == 12
     assert "  ... 88 more, all in --json" in lines
     assert len(lines) < 200
 

@@ -85,7 +85,7 @@ def test_the_verdict_names_kernel_engine_frame_and_python_frame():
     )
     for text in ("kernels.cu:41", FAULT.function, "buffer.py:585", "1 byte after", "9,665", "(3,0,0)"):
         assert text in verdict.evidence[0].text
-    assert "Errors of kernels" in "\n".join(render(answer, PLAIN))
+    assert "Kernel errors" in "\n".join(render(answer, PLAIN))
 
 
 def test_launches_and_ranks_are_folded_with_counts():
@@ -323,8 +323,8 @@ def page(*texts):
 
 def test_the_page_shows_them():
     text = page(log([report(FAULT, "D")], 1), log([report(FAULT, "D")], 1))
-    assert "Errors of kernels, as a sanitizer reports them" in text
-    row = text[text.index("Errors of kernels, as") :].partition("</tbody>")[0]
+    assert "Kernel errors, as a sanitizer reports them" in text
+    row = text[text.index("Kernel errors, as") :].partition("</tbody>")[0]
     for words in (
         "Invalid __global__ write of size 4 bytes, out of bounds",
         "void scale&lt;float&gt;(float *, int) at kernels.cu:41, thread (3,0,0) of block (1,0,0)",

@@ -114,8 +114,8 @@ class RankBreaks:
         points = tuple(point.row() for point in self._valid())
         notes = [] if points else ["No breakpoint of llm-break; llm-break LOCATION sets one."]
         if self._going.away:
-            verb = "runs" if len(self._going.away) == 1 else "run"
-            notes.append(f"{ranks_or_pids(self._going.away)} {verb} on, not attached, until llm-continue.")
+            verb = "keeps running" if len(self._going.away) == 1 else "keep running"
+            notes.append(f"{ranks_or_pids(self._going.away)} {verb}, not attached, until llm-continue.")
         return BreakTable(points, tuple(self._place(rank) for rank in self._holder.ranks()), tuple(notes))
 
     def delete(self, number: Optional[int]) -> BreakTable:

@@ -26,15 +26,15 @@ _FIRST = {"stacks": "stacks", "locks": "locks", "comms": "communicators"}
 """The part that comes first, by the command that was asked."""
 _PARTS = {
     "ranks": "Ranks",
-    "kernels": "Errors of kernels",
+    "kernels": "Kernel errors",
     "evidence": "Evidence",
     "stacks": "Stacks",
     "threads": "Threads",
-    "samples": "Looks",
+    "samples": "Samples",
     "locks": "Locks",
     "communicators": "Communicators",
     "asked": "Tensors and streams",
-    "witnesses": "Witnesses",
+    "witnesses": "Other sources",
     "limits": "Limits",
 }
 """Parts of the page in their order, and their titles."""

@@ -19,7 +19,7 @@ MOST = 12
 """Hypotheses that are printed."""
 _NO_HYPOTHESIS = (
     "The wait graph has no cycle, and no end that explains why ranks wait. No rank made progress, and no log, "
-    "witness or counter names a cause."
+    "counter or other source names a cause."
 )
 _SEVERAL = 3  # contradictions that are printed
 _LINES = 3  # of one fact
@@ -43,7 +43,7 @@ def considered_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 def _hypothesis(diagnosis: Diagnosis, number: int, one: Hypothesis, style: Style) -> List[str]:
     processes = diagnosis.snapshot.processes
-    rests = "row" if one.source == "graph" else one.source
+    rests = "rule" if one.source == "graph" else one.source
     head = f"{one.cause} ({rests} {one.row}), {one.confidence} confidence{_role(diagnosis.verdict, number, one)}"
     lead = f"  {number + 1}. "
     lines = wrapped(clean(head, style), style, indent=" " * len(lead), first=lead, most=2)

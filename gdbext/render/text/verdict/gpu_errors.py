@@ -25,4 +25,4 @@ def kernel_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
 
 def gpu_error_lines(diagnosis: Diagnosis, style: Style) -> List[str]:
     """With their counts; those beyond are in the document."""
-    return listed("Errors of kernels", [one.text for one in diagnosis.gpu_errors], style, MOST, _LINES)
+    return listed("Kernel errors", [one.text for one in diagnosis.gpu_errors], style, MOST, _LINES)
