@@ -171,7 +171,7 @@ def _wait(label: str) -> Explanation:
     return Explanation(
         label=label,
         sort="wait",
-        meaning=WAIT_KINDS[label],
+        meaning=WAIT_KINDS[label] + (f" (`{label}` in --json)" if shown_kind(label) != label else ""),
         signs=tuple(signs),
         remedies=tuple(Remedy(_advice(rule, rule.cause), rule.reason) for rule in remedies),
         related=_unique([one for one in causes_of_rows if one not in _NAMELESS]),

@@ -23,8 +23,7 @@ WAIT_KINDS = {
     "ipc-queue": "waits for a message of another process of the engine",
     "gil": "waits for Python's global interpreter lock",
     "mutex": "waits for a lock",
-    "condvar-idle": "waits or polls until another thread signals it (normal for helper threads), or for a fixed time; "
-    "`condvar-idle` in --json",
+    "condvar-idle": "waits or polls until another thread signals it (normal for helper threads), or for a fixed time",
     "io": "waits for a file, pipe or socket",
     "python-code": "runs or sleeps in Python code",
     "native-compute": "computes on the CPU",
