@@ -23,7 +23,7 @@ from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.model.errors import USAGE, UsageError
 from gdbext.model.stack import ThreadStack
-from gdbext.model.waits import STATES
+from gdbext.model.waits import STATES, shown_kind
 from gdbext.traces import late_verdict
 from tests.unit.stacks import frame
 
@@ -77,7 +77,7 @@ def test_conditions_stand_before_the_advice():
 
 
 def test_labels_of_the_contract():
-    assert set(LABELS) == {*CAUSES, *WAIT_KINDS, *STATES}
+    assert set(LABELS) == {*CAUSES, *WAIT_KINDS, *map(shown_kind, WAIT_KINDS), *STATES}
     assert {one.cause for one in SIGNATURES} == set(CAUSES)
     assert {one.cause for one in REMEDIES} == set(CAUSES)
 
