@@ -49,6 +49,7 @@ _PREFIXES = tuple(
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
         r"(?:\d{1,6}: ?)?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,4}\d{1,9} [\w./-]{1,200}:\d{1,6}\] "
         r"(?=\*\*\* |PC: @| {1,8}@ )",  # a stack that glog has logged
+        r"\[ {0,5}\d{1,6}s\] (?=.)",  # a build of packages: seconds since its start
         r"\[\d{1,5}\] (?=\[\d{4}-\d\d-\d\d |Missing ranks:|\d{1,5}: \[)",  # horovodrun
         r"\[(?P<rank>\d{1,5})\] (?=#\d|Thread \d|Current thread |Traceback)",  # mpirun -l, GASNet
         r"(?P<rank>\d{1,5}): (?=#\d|Thread |Current thread |  |Traceback)",  # srun --label
@@ -204,7 +205,9 @@ _BEGINS_STACK = regex(r"(?!\^C|.*C\+\+ Trace)[^\s\"'][^\"]{0,300}?(?=Traceback \
 _LABEL = regex(r"\[(\d{1,5})\] (?=\S|\s{2})")
 _NOTEBOOK = regex(r"[A-Z]\w{0,60} {2,80}Traceback \(most recent call last\)\Z")
 """IPython's head of a traceback: the exception comes first."""
-_NOT_A_PREFIX = regex(r"(?:\((?:Python|C|P|Cython)\)|=>|\*|>|\|)\s*\Z")
+_NOT_A_PREFIX = regex(
+    r"(?:(?:\((?:Python|C|P|Cython)\)|=>|\*|>|\|)\s*|\[(?:Switching to|Current) [Tt]hread [^\]]{1,160}\])\s*\Z"
+)
 _SAID_RANK = regex(r"\[(?:rank|default|Rank )(\d{1,6})\]")
 _SAID_SOURCE = regex(r"(?i)\b(?:worker|node|host|rank|tp|dp|pp)[-_ ]?\d{1,6}\b")
 _MOST_LEARNED = 8

@@ -18,7 +18,7 @@ from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
 from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
-from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, HANDLERS, LAST_WORDS
+from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, GO_AT_REST, HANDLERS, LAST_WORDS
 from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
@@ -37,6 +37,7 @@ _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?:\(\w{1,80}\)
 """Whoever raises does not wait for work."""
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
 _ASLEEP = regex(ASLEEP)
+_GO_AT_REST = regex(GO_AT_REST)
 _DUMPS, _TASK_POOL = regex(DUMPS), regex(TASK_POOLS)
 _END = regex(f"{ENDS}|{STOPS}")
 _OF_THE_GIL = regex(TAKES_THE_GIL)
@@ -86,6 +87,8 @@ def judge_thread(
     rule = reading.rule
     kind, frame, running = _kind(thread, reading)
     helper = reading.helper
+    if helper is None and any(map(_GO_AT_REST.match, thread.problems)):
+        helper = "Go run-time"
     if helper is None and (rule is None or rule.rank <= LEAF + 2):
         # Without a task the stack of a pool's thread ends in the pool's own code, which rows know.
         has_task = rule is None and reading.python == 0 and _TASK_POOL.match(thread.name or "")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
+from gdbext.analysis.verdict.text_kind import Shown, shown_by_all
 from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (
     CORE,
     CORE_FILES,
@@ -26,6 +29,7 @@ from gdbext.knowledge.dump_tools import (
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.model.codes import Given
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.verdict import Remedy
 
@@ -47,10 +51,30 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
         return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     fitting = [rule for rule in fitting if not rule.last] or fitting
-    return (
-        *look_again_remedy(view, best),
-        *(Remedy(_filled_in(rule.action, view, best), rule.reason) for rule in fitting),
-    )[:MOST]
+    shown = what_the_text_shows(view)
+    advice = [_after_the_look(Remedy(rule.action, rule.reason), shown) for rule in fitting]
+    advice = [replace(one, action=_filled_in(one.action, view, best)) for one in dict.fromkeys(advice)]
+    return (*look_again_remedy(view, best), *advice)[:MOST]
+
+
+def what_the_text_shows(view: JobView) -> Optional[Shown]:
+    """What the text is, where it is no look at processes that live."""
+    if view.given not in (Given.TEXT, Given.LOG):
+        return None
+    if view.parties:
+        return shown_by_all([one.process for one in view.parties], [one.thread for one in view.parties])
+    processes = view.snapshot.processes
+    return shown_by_all(processes, [next(iter(one.threads), None) for one in processes])
+
+
+def _after_the_look(remedy: Remedy, shown: Optional[Shown]) -> Remedy:
+    """Advice that needs a living process, as far as it means something after the moment that the text shows."""
+    if shown is None or not re.search(LIVES, remedy.action) or re.match(LATER, remedy.action):
+        return remedy
+    if shown.row.advice:
+        return Remedy(shown.row.advice, shown.row.reason)
+    action = f"{remedy.action[:1].lower()}{remedy.action[1:]}"
+    return replace(remedy, action=f"{shown.row.again}: {action}") if shown.row.again else remedy
 
 
 def _filled_in(action: str, view: JobView, best: Candidate) -> str:

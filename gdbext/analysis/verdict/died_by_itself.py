@@ -7,6 +7,7 @@ from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
+from gdbext.analysis.verdict.text_kind import missing_inside
 from gdbext.analysis.verdict.wording import ONLY_REPORTS, closed, died_at, only_reports, place, start, verb, where, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
@@ -89,12 +90,14 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
         return None
     if not (dead and _own_fault(dead[0])):
         return _ended_too_early(view)
+    spot, missing = _place_of_fault(dead[0]), missing_inside(dead[0].thread)
+    spot = f"a call from {spot} ({missing} are not in the text)" if missing else spot
     ending = any(matches_any(_EXIT, calls_of(one)) for one in (dead[0], *threads(view)))
     when = ", while the process ended" if ending else ""
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(who(dead))} died{_signal(dead[0])} in {_place_of_fault(dead[0])}{when}{_address(dead[0])}."
+        summary=f"{start(who(dead))} died{_signal(dead[0])} in {spot}{when}{_address(dead[0])}."
         + (f" {ONLY_REPORTS}" if only_reports(dead[0]) else "")
         + _on_error_path(dead[0]),
         culprits=tuple(dead),

@@ -16,11 +16,12 @@ from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log, kind_said
 from gdbext.analysis.verdict import causes_in_logs as told
 from gdbext.analysis.verdict import unread_ranks
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.chosen_remedies import remedies
+from gdbext.analysis.verdict.chosen_remedies import remedies, what_the_text_shows
 from gdbext.analysis.verdict.job_view import JobView, Party, build_view
 from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
+from gdbext.analysis.verdict.text_kind import killed
 from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
 from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who
 from gdbext.analysis.waits.best_hypothesis import read_off
@@ -199,6 +200,7 @@ def _unknown(view: JobView) -> Candidate:
         found = gpu_cores_alone(view) or clean_reports(view)
         return found or Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
     kinds = {party.group for party in parties}
+    stop = what_the_text_shows(view)
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
         text = single_process_text(parties[0], idle, told.last_words(view, parties[0]))
@@ -209,6 +211,8 @@ def _unknown(view: JobView) -> Candidate:
             f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
             "Either the sender is not among them, or they wait for each other."
         )
+    elif stop is not None and stop.at_a_stop:
+        text = f"{start(in_places(parties))}. {stop.open}"
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
@@ -280,7 +284,9 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
-        summary=best.summary + (told.members_counted(view) if best.cause == "init-rendezvous" else ""),
+        summary=best.summary
+        + (told.members_counted(view) if best.cause == "init-rendezvous" else "")
+        + _moment(view, best),
         culprits=culprits,
         victims=victims,
         absent=best.absent,
@@ -300,6 +306,21 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         alternatives=best.alternatives,
         unexplained=tuple(index for index in best.unexplained if index not in culprits and index not in victims),
         considered=best.considered,
+    )
+
+
+def _moment(view: JobView, best: Candidate) -> str:
+    """When the text shows its processes, where that is no look at living ones and the summary does not say it."""
+    shown = what_the_text_shows(view)
+    alive = not any(party.group == "fatal" for party in view.parties)
+    added = shown.added(len(view.parties)) if shown is not None and alive else ""
+    dead = [one for one in best.culprits if one.group != "fatal" and killed(one.thread)]
+    if len(dead) == 1:
+        added = f"{start(who(dead))} {killed(dead[0].thread)}."
+    return (
+        f" {added}"
+        if added and added not in best.summary and not (shown and shown.when and shown.when in best.summary)
+        else ""
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.verdict.text_kind import hung_task, killed, missing_inside, shown_by
 from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE, OpenThere
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
@@ -314,11 +315,17 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")
         does = filled_in((there.does if there is not None else "") or usual, {"where": where(party)})
+        shown = shown_by(party.process, party.thread)
         if party.kind == "mutex" and party.thread is not None and all(map(_says_nothing, party.thread.calls)):
             does = "waits for a lock; who asked for it is not on its stack"
-        if idle:
-            others = f"{start(who(idle))} {verb(idle, 'is', 'are')} idle"
-            explanation = f"{others}. That does not show whether {who([party])} is stuck or at work."
+        if shown is not None:
+            does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
+        if shown is not None and shown.open:
+            explanation = shown.open
+        elif idle:
+            is_, are = ("was", "were") if shown is not None and shown.when else ("is", "are")
+            others = f"{start(who(idle))} {verb(idle, is_, are)} idle"
+            explanation = f"{others}. That does not show whether {who([party])} {is_} stuck or at work."
         elif party.kind == "gil" and any(thread.gil for thread in party.process.threads):
             explanation = _holder(party)
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
@@ -329,6 +336,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
                 explanation = f"The text has only this frame of its stack. {explanation}"
             explanation = explanation if there is None else there.open
             explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
+            explanation = explanation.replace("makes", "made") if shown is not None and shown.when else explanation
         else:
             explanation = (
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
@@ -340,14 +348,20 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         if party.thread is not None and party.thread.calls
         else "died"
     )
-    if party.judged.rule == _EXITS:
-        state = f"is exiting, and is still in {where(party)}: the stack does not show why it exits"
     why = "The stack does not show why; the log before it may."
+    missing = missing_inside(party.thread)
+    if party.judged.rule == _EXITS:
+        state = f"is exiting, and is still in {where(party)}"
+        if killed(party.thread):
+            state, why = f"{killed(party.thread)}; it is still in {where(party)}", ""
+        why = " ".join(filter(None, [why, hung_task(party.process)]))
+    elif missing:
+        state = f"died in a call from {where(party)}; {missing}, the innermost ones, are not in the text"
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
     reason = f"Its log says: {last_words}" if last_words else why
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
-    return f"{name} {state}.{only} {reason}"
+    return f"{name} {state}.{only} {reason}".rstrip()
 
 
 def only_reports(party: Party) -> bool:

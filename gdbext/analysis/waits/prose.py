@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.verdict.job_view import Party, calls_of
+from gdbext.analysis.verdict.text_kind import shown_by
 from gdbext.analysis.verdict.wording import (
     called_from,
     filled_in,
@@ -47,6 +48,9 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     root = one.chain[-1].target if one.chain else one.roots[0]
     roles["root"] = root.label
     roles["during"] = f", during the shutdown in {root.label}" if root.label not in roles["where"] else ", a shutdown"
+    shown = shown_by(culprits[0].process, culprits[0].thread) if culprits else None
+    ended = shown is not None and bool(shown.row.when)
+    roles["Unclear"] = "" if ended else "One sample cannot show whether that wait ends."
     roles["gone"] = f"{root.label} has ended" if root.pid is not None else root.label
     roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""

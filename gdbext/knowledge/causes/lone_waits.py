@@ -171,6 +171,13 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("mutex",),
+        "Whether it waits for a lock there {unread}.",
+        function=r"dup_mm(?:ap)?$",
+        module=KERNEL,
+        does="is in a fork, and copies the address space in {where}",
+    ),
+    OpenThere(
+        ("mutex",),
         "The task that holds this lock of the kernel {unread}.",
         module=KERNEL,
     ),

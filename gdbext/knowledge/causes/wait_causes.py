@@ -394,7 +394,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "ending",
         "destructor-or-teardown",
-        "{Culprits} {wait_c} {ending} in {where}{during}. One sample cannot show whether that wait ends.",
+        "{Culprits} {wait_c} {ending} in {where}{during}. {Unclear}",
         "std::thread, atexit(3), threading._shutdown",
         ends=("object",),
         most="low",

@@ -273,6 +273,7 @@ NAMES = (
     ThreadName(
         r"Thread-\d+ \(_?(watchdog|monitor|heartbeat)\w*\)", "watchdog", "Python thread names; sgl-project/sglang#12076"
     ),
+    ThreadName(r"(IO loop|IO thread|TCP-Executor|Profile|Dask-Offload)", "event loop", "dask.distributed utils.py"),
     ThreadName(
         r"(QueueFeederThread|AnyIO worker|asyncio_\d|ThreadPoolExecutor|tokio-|rayon|gc-|wandb|MsgRouterThr"
         r"|ChkStopThr|NetStatThr)",

@@ -7,7 +7,21 @@ _EXITED = (
 )
 """How shells, containers, schedulers and launchers begin to tell with which number a process ended."""
 
+STOPS_OF_GDB = (
+    r"(?:(?:Temporary )?[Bb]reakpoint|[Cc]atchpoint|(?:Hardware )?(?:(?:read|access \(read/write\)) )?[Ww]atchpoint"
+    r"|Probe) \d{1,6}(?:\.\d{1,6})?(?! \(exception)(?: \([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))?"
+)
+STOPS_OF_LLDB = (
+    r"breakpoint \d|watchpoint \d|(?:instruction )?step |one-shot breakpoint|exception breakpoint|plan complete"
+)
+"""Where a debugger stops a process because somebody asked it to; `catch throw` finds an error all the same."""
+
 RULES = (
+    MessageRule(
+        rf"^hit (?:a watchpoint|{STOPS_OF_GDB})$|^stop reason = (?:{STOPS_OF_LLDB})",
+        "unknown",
+        "gdb and lldb manuals",
+    ),
     MessageRule(
         r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR|"
         + _EXITED
@@ -99,6 +113,19 @@ IN_NATIVE_CODE = (
 
 FATAL_ERROR = ("Fatal Python error", "Windows fatal exception: ")
 """How CPython begins, as it dies, before it prints the stacks of its threads."""
+
+AS_IT_ENDS = ", as the process ends"
+"""Said of a goroutine that is printed with the addresses of its g and m: Go does that for a throw and a fatal signal
+(runtime/traceback.go, goroutineheader)."""
+
+CALLS = "its last line calls {what}"
+"""Said of a Python stack that ends with a call, inside of which nothing is shown."""
+
+TEST_TIMEOUT = "+++ Timeout +++"
+"""pytest-timeout's word before the stacks of a test that it ends."""
+
+GO_AT_REST = r"goroutine in state (?:GC |force gc|finalizer wait|cleanup wait|GOMAXPROCS updater)"
+"""Goroutines of Go's own run-time, which are in every program (runtime2.go)."""
 
 HIT = "the signal hit {} at {}"
 """What UCX's excerpt of the source tells before the stack: function and file; the line follows."""

@@ -168,6 +168,13 @@ RULES: Tuple[LogRule, ...] = (
         wait=_DEAD,
     ),
     LogRule(
+        "watchdog-raised",
+        r"Exception raised from (?:ncclCommWatchdog|watchdogHandler|runLoop|heartbeatMonitor)\b",
+        "torch's NCCL watchdog thread ended with an exception",
+        _TORCH,
+        wait=_DEAD,
+    ),
+    LogRule(
         "unhandled",
         r"^Unhandled exception|^fatal error: unexpected signal|Fatal error in (?:P?MPI|internal)_\w+: "
         r"|SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|Uncaught exception"

@@ -36,8 +36,10 @@ from gdbext.parsers.assemble.line_events import (
     OtherStack,
     ProcessHead,
     Prompt,
+    Raised,
     Several,
     Standing,
+    Stopped,
     ThreadHead,
     Trace,
 )
@@ -94,6 +96,7 @@ class Assembler:
         self._writer = ""
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
+        self._asked = False  # the last of them asks which thread is selected
         self._taking: Dict[Type[Event], Callable[..., None]] = {
             ThreadHead: self._head,
             ProcessHead: self._process_head,
@@ -106,6 +109,8 @@ class Assembler:
             Prompt: self._command,
             Interrupted: self._interrupt,
             Standing: self._stands,
+            Stopped: self._stop,
+            Raised: self._raise,
             Location: self._locate,
             Several: self._take_several,
             Code: self._source_line,
@@ -209,8 +214,10 @@ class Assembler:
         process = self._roll.of_inferior(head.group)
         if head.selected and self._stands_alone():
             self._adopt(process, head)
-            return
-        self._show(process, head, tool)
+        else:
+            self._show(process, head, tool)
+        if head.stop is not None and self._roll.here is not None:
+            self._roll.here.stop = head.stop
 
     def _show(self, process: Process, head: ThreadHead, tool: str) -> None:
         """Open the thread of a head, or go on with it where the process has it already."""
@@ -236,9 +243,12 @@ class Assembler:
         return process.has_its_only(head, tool) or (fatal and process.died)
 
     def _stands_alone(self) -> bool:
-        """Whether the last frame read is the one that gdb shows of a core before it says which thread that is."""
+        """Whether the last frame read is the one that gdb shows of a core before it says which thread that is, or
+        somebody asked of which thread the stack before is."""
         thread = self._thread
-        return thread is not None and thread.head.id is None and thread.kind == "gdb" and len(thread.frames) == 1
+        if thread is None or thread.head.id is not None or thread.kind != "gdb":
+            return False
+        return len(thread.frames) == 1 or (self._asked and bool(thread.frames))
 
     def _adopt(self, process: Process, head: ThreadHead) -> None:
         thread = self._thread
@@ -344,6 +354,7 @@ class Assembler:
 
     def _command(self, prompt: Prompt, tool: str) -> None:
         self._has_commands = True
+        self._asked = prompt.asks
 
     def _interrupt(self, _: Interrupted, tool: str) -> None:
         self._is_interrupted = True
@@ -351,6 +362,22 @@ class Assembler:
     def _stands(self, standing: Standing, tool: str) -> None:
         process = self._roll.opened()
         process.standing = process.standing or standing.frame
+
+    def _stop(self, stopped: Stopped, tool: str) -> None:
+        if not stopped.how and (self._roll.here is None or self._roll.pending is not None):
+            return
+        process = self._roll.opened()
+        process.stop = stopped.how
+        process.standing = stopped.frame or process.standing
+
+    def _raise(self, raised: Raised, tool: str) -> None:
+        """The stack of an exception; of one that is thrown again while the first is handled the first one counts."""
+        thread = self._thread
+        if thread is not None and thread.kind == "torch" and thread.calls_function(raised.function):
+            self._roll.tell(LogMessage(raised.text))
+            self._set_aside(State.ASIDE)
+        elif self._fatal is None:
+            self._next_fatal(LogMessage(raised.text, about="next"))
 
     def _locate(self, place: Location, tool: str) -> None:
         if self._thread is not None and self._thread.frames:

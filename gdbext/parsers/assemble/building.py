@@ -34,6 +34,7 @@ class Process:
     group: Optional[str] = None
     threads: List[Thread] = field(default_factory=list)
     said: List[str] = field(default_factory=list)  # log lines that are evidence
+    stop: str = ""  # how a debugger stopped it last, where that was no signal
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
     _by_id: Dict[str, Thread] = field(default_factory=dict)
     _only: Dict[str, Optional[str]] = field(default_factory=dict)  # kind -> id of the thread that a process has once
@@ -107,6 +108,7 @@ class Process:
         return not self.said and all(map(_is_of_launcher, self.threads))
 
     def finished(self, index: int) -> RankSnapshot:
+        self.tell(self.stop)
         if not self.threads and self.standing is not None:
             self.threads.append(Thread(head=ThreadHead(only=self.standing), kind="gdb"))
         elif self.standing is not None and self._standing_is_missing(self.standing):

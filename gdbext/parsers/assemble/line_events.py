@@ -42,6 +42,7 @@ class ThreadHead:
     current: bool = False  # the thread that the error message before is about
     only: Optional[Frame] = None
     problem: str = ""  # what the same line says of it: a signal
+    stop: Optional[str] = None  # how a debugger has stopped the process, "" for a signal; None: the line tells nothing
     recurs: bool = False  # the tool shows one thread at several moments: the same id is no second process
 
 
@@ -67,6 +68,22 @@ class Standing:
     """The frame in which gdb finds a process when it attaches or stops; the whole stack mostly follows."""
 
     frame: Frame
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A debugger has stopped the process at hand: at a breakpoint, or "" for any other reason."""
+
+    how: str
+    frame: Optional[Frame] = None
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of torch, whose stack follows: `function` has made it."""
+
+    text: str
+    function: str
 
 
 @dataclass(frozen=True)
@@ -136,6 +153,7 @@ class Prompt:
     """A command typed into a debugger. `fresh`: what follows is a whole stack, else maybe one frame of it again."""
 
     fresh: bool
+    asks: bool = False  # which thread is selected
 
 
 @dataclass(frozen=True)
@@ -158,6 +176,8 @@ Event = Union[
     Chain,
     Trace,
     Standing,
+    Stopped,
+    Raised,
     Location,
     LogMessage,
     Chained,

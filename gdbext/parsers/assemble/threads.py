@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, FREED, FREES, RUNTIMES
-from gdbext.knowledge.log_lines.last_words import CURRENT, HANDLERS, RAISED
+from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, HANDLERS, RAISED
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
@@ -21,6 +21,9 @@ LONGEST_PROBLEM = 300
 _BEGINS = ("<module>", "_bootstrap", "_run_module_as_main", "_main")
 _BELOW, _FREES, _RUNTIME = regex(BELOW_PROGRAM), regex(FREES), regex(RUNTIMES)
 _RAISE = regex(r"\s{0,200}raise(?:$| \(| [A-Za-z_][\w.]{0,200}(?:$|[\[(]| from ))")
+_CALLED = regex(
+    r"\s{0,200}(?:(?:return|await|yield) |[\w., ]{1,80} = )?(?P<name>[A-Za-z_][\w.]{0,60})\(.{0,200}\)\s{0,8}$"
+)
 
 INTERRUPT = "KeyboardInterrupt"
 """What a Ctrl-C raises: whoever is interrupted was alive, in the wait that the traceback shows."""
@@ -114,6 +117,10 @@ class Thread:
             if frame.function is not None and frame.module is not None and frame.pc is not None
         }
 
+    def calls_function(self, name: str) -> bool:
+        """Whether a function of that name, of any class, is on the stack."""
+        return any((frame.function or "").rpartition("::")[2].partition("(")[0] == name for frame in self.frames)
+
     def complain(self, text: str) -> None:
         if text and len(self.problems) < MOST_PROBLEMS:
             self.problems.append(text[:LONGEST_PROBLEM])
@@ -125,7 +132,11 @@ class Thread:
         frames = self._with_inlining(frames)
         truncated = self.truncated
         if self.code and self.reversed and (self._was_alive() or not self.problems):
-            frames += filter(None, [call_frame(self.code)])
+            inside = [frame for frame in (call_frame(self.code),) if frame is not None]
+            called = _CALLED.match(self.code)
+            if called is not None and not inside and self.head.id is not None:
+                self.complain(CALLS.format(what=f"{called['name']}()"))
+            frames += inside
         if self.reversed:
             frames.reverse()
             if len(frames) > MOST_FRAMES:

@@ -276,7 +276,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "kernel",
         "INFO: task ",
-        _CLOCK + r"INFO: task (?P<name>\S.{0,40}?):(?P<tid>\d{1,9}) blocked for more than",
+        _CLOCK + r"INFO: task (?P<name>\S.{0,40}?):(?P<tid>\d{1,9}) blocked for more than(?: \d{1,6} seconds)?",
         _hung,
     ),
     row(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.log_lines.last_words import STOPS_OF_GDB, STOPS_OF_LLDB
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
@@ -13,7 +15,10 @@ from gdbext.parsers.assemble.line_events import (
     FramesMissing,
     ProcessHead,
     Prompt,
+    Raised,
+    Several,
     Standing,
+    Stopped,
     ThreadHead,
 )
 from gdbext.parsers.formats.format_row import Row, announcement, detail, location, number, process_head, row
@@ -23,6 +28,7 @@ _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
 _NAME = regex(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
 _HOLDS_GIL = regex(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
 _DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SIG(?:ABRT|SEGV|BUS|ILL|FPE)).{0,80}")
+_AT_A_STOP = regex(r"stop reason = (?:" + STOPS_OF_LLDB + r")[^,\n]{0,80}")
 _PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
 _SHOWS_STACK = regex(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
 _ATTACH = regex(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
@@ -49,7 +55,14 @@ def _gdb_thread(match: Match[str]) -> Event:
         gil=gil,
         group=_group(id),
         problem=stopped.group() if stopped else "",
+        stop=_stop_of_lldb(rest),
     )
+
+
+def _stop_of_lldb(rest: str) -> Optional[str]:
+    """`stop reason = breakpoint 1.1`; "" for another reason, as signal SIGSTOP."""
+    found = _AT_A_STOP.search(rest)
+    return found.group() if found else "" if "stop reason = " in rest else None
 
 
 def _lwp_alone(match: Match[str]) -> Event:
@@ -60,14 +73,30 @@ def _lwp_alone(match: Match[str]) -> Event:
 def _stopped(match: Match[str]) -> Event:
     id = match.group("id")
     problem = "" if "SIGINT" in match.group("rest") else match.string.strip()
-    return ThreadHead(
-        id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True, problem=problem
-    )
+    head = ThreadHead(id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True)
+    return replace(head, problem=problem, stop="")
+
+
+def _at_a_stop(match: Match[str]) -> Event:
+    """`Thread 2 "python3" hit Breakpoint 1, 0x7fff in ncclAllReduce ()`"""
+    id, stop, body = match.group("id"), match.group("stop"), match.group("body")
+    frame = read_frame(body) if body and looks_like_frame(body) else None
+    head = ThreadHead(id=id, name=_name(match.string), group=_group(id), selected=True)
+    return replace(head, stop=f"hit {stop}", only=frame)
+
+
+def _alone_at_a_stop(match: Match[str]) -> Event:
+    """`Breakpoint 2, decode (step=3) at gpt.cc:66`: of a program that had no threads yet."""
+    body = match.group("body")
+    return Stopped(f"hit {match.group('stop')}", read_frame(body) if body and looks_like_frame(body) else None)
 
 
 def _selected(match: Match[str]) -> Event:
-    id = match.group("id")
-    return ThreadHead(id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True)
+    id, body = match.group("id"), match.group("body")
+    head = ThreadHead(id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True)
+    if not body or not looks_like_frame(body):
+        return head
+    return Several((head, FrameLine(read_frame(body), int(match.group("number")), addressed=True)))
 
 
 def _listed(match: Match[str]) -> Event:
@@ -106,7 +135,11 @@ def _standing(match: Match[str]) -> Event:
 def _prompt(match: Match[str]) -> Event:
     command = match.group("command")
     attach = _ATTACH.match(command)
-    return ProcessHead(pid=int(attach.group(1))) if attach else Prompt(bool(_SHOWS_STACK.match(command)))
+    return (
+        ProcessHead(pid=int(attach.group(1)))
+        if attach
+        else Prompt(bool(_SHOWS_STACK.match(command)), command.strip() == "thread")
+    )
 
 
 def _lldb_frame(match: Match[str]) -> Event:
@@ -142,10 +175,25 @@ ROWS: Tuple[Row, ...] = (
         "gdb",
         "Program ",
         r"(?P<text>Program (?:terminated with|received) signal SIG(?:ABRT|BUS|FPE|ILL|SEGV|SYS)\b.*)",
-        announcement,
+        lambda match: Several((Stopped(""), announcement(match))),
+    ),
+    row("gdb", "Program received signal ", r"Program received signal SIG", lambda _: Stopped("")),
+    row(
+        "gdb",
+        " hit ",
+        r"Thread (?P<id>[\d.]+) (?:\"[^\"]*\" )?hit (?P<stop>" + STOPS_OF_GDB + r")(?:, (?P<body>\S.*)|.*)",
+        _at_a_stop,
     ),
     row("gdb", " hit ", r"Thread (?P<id>[\d.]+) (?P<rest>\"[^\"]*\" hit .*)", _stopped),
-    row("gdb", "hread ", r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b", _selected),
+    row("gdb", ", ", r"(?P<stop>" + STOPS_OF_GDB + r"), (?P<body>\S.*)", _alone_at_a_stop),
+    row("gdb", "Old value = ", r"Old value = ", lambda _: Stopped("hit a watchpoint")),
+    row(
+        "gdb",
+        "hread ",
+        r"\[(?:Switching to|Current) thread (?:is )?(?P<id>\d[\d.]*)\b(?:[^\]]{0,200}\] ?#(?P<number>\d{1,7})[ \t]+"
+        r"(?P<body>\S.*))?",
+        _selected,
+    ),
     row(
         "gdb", "(LWP ", r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)", _listed
     ),
@@ -154,6 +202,12 @@ ROWS: Tuple[Row, ...] = (
     row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),
     row("", ":", r" {4}(?P<file>\S+?):(?P<line>\d{1,9})(?::\d{1,9})?$", location, "eu-stack"),
     row("lldb", "hread #", r"\s{0,4}\*?\s{0,4}thread #(?P<id>\d{1,9})(?P<rest>[:,].*|$)", _gdb_thread),
+    row(
+        "",
+        "Exception raised from ",
+        r"(?P<text>Exception raised from (?P<name>[\w~:]{1,120}) at \S{1,400}:\d{1,9}) \(most recent call first\)",
+        lambda match: Raised(match.group("text"), match.group("name").rpartition("::")[2]),
+    ),
     row(
         "torch",
         "frame #",

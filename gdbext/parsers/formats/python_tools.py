@@ -144,7 +144,13 @@ ROWS: Tuple[Row, ...] = (
         "faulthandler",
         "Process ",
         r"Process (?P<rank>\d{1,6}) timed out with traceback:\s*$",  # torch common_distributed.py
-        lambda match: ProcessHead(title="", rank=int(match.group("rank"))),
+        lambda match: Several((ProcessHead(rank=int(match.group("rank"))), LogMessage(match.group().strip()))),
+    ),
+    row(
+        "faulthandler",
+        "Timeout (",
+        r"\s{0,8}(?P<text>Timeout \(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?\)!)",
+        lambda match: Several((ProcessHead(), LogMessage(match.group("text")))),
     ),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),
     row("faulthandler", "(most recent call first)", r"Stack \(most recent call first\)", lambda _: ThreadHead()),
@@ -199,7 +205,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         "KeyboardInterrupt",
-        r"\s{0,8}KeyboardInterrupt\b",
+        r"\s{0,8}KeyboardInterrupt\b(?:: .{1,80})?",
         lambda match: Several((Interrupted(), _ended_by(match))),
         "traceback",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Tuple
 
+from gdbext.knowledge.log_lines.last_words import AS_IT_ENDS, TEST_TIMEOUT
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.line_events import (
@@ -29,7 +30,8 @@ from gdbext.parsers.frame_lines import Place, named_frame
 
 
 def _goroutine(match: Match[str]) -> Event:
-    return ThreadHead(id=match.group("id"), problem=f"goroutine in state {match.group('state')}")
+    ends = AS_IT_ENDS if " gp=0x" in match.group() else ""
+    return ThreadHead(id=match.group("id"), problem=f"goroutine in state {match.group('state')}{ends}")
 
 
 def _go_frame(match: Match[str]) -> Event:
@@ -240,7 +242,7 @@ ROWS: Tuple[Row, ...] = (
         _numbered_stack,
     ),
     row("traceback", "hread: ", r"#{0,3} ?Thread: (?P<name>[\w.() -]{1,80}?) ?\((?P<id>\d{3,20})\)$", _stack_of),
-    row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", detail),
+    row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", lambda _: LogMessage(TEST_TIMEOUT)),
     row(
         "compute-sanitizer",
         "Host Frame",

@@ -34,7 +34,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the exception, in the line behind this traceback; if it reports another process, read that one's log",
+        "Read the exception, on the line after this traceback; if it is about another process, read that one's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
@@ -83,7 +83,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
-        not_rules=("ended-from-outside",),
+        not_rules=("ended-from-outside", "kernel-exit"),
         given=("text", "core"),
     ),
     RemedyRule(

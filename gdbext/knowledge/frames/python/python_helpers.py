@@ -69,6 +69,14 @@ RULES = (
         leaf=False,
     ),
     python_thread(
+        "execnet-receiver",
+        r"_thread_receiver|from_io",
+        r"execnet/gateway_base\.py$",
+        "execnet gateway_base.py, under pytest-xdist: the thread that reads the messages of the other side",
+        "execnet",
+        leaf=False,
+    ),
+    python_thread(
         "ray-threads",
         r"_run|run|listen_error_messages\w*|print_logs|print_(error|worker)_\w+|_periodically_flush\w*|_publish_\w+|_poll_\w+",
         r"ray/(_private/)?(import_thread|profiling|worker|log_monitor|memory_monitor|gcs_pubsub|utils|ray_logging\w*|usage/\w+)\.py$",

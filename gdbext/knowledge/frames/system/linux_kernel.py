@@ -21,6 +21,10 @@ GPU_ENDS = r"\w*_(?:fini|release|postclose|close|destroy|reset|suspend|remove|un
 """Functions with which a driver ends or resets something: no signal ends a wait there."""
 
 
+KILLED = r"get_signal(?:_to_deliver)?(?:\.\w+)*$"
+"""What a thread runs that ends by a signal, or because another thread of the process ends all (kernel/signal.c)."""
+
+
 def _function(id: str, kind: str, names: str, rank: int = LEAF) -> FrameRule:
     return FrameRule(id, kind, rf"({names}){_SUFFIX}", _LINUX, rank=rank)
 

@@ -1,0 +1,97 @@
+"""What the text of a thread shows, where that is no look at a living process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Sequence
+
+from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
+from gdbext.knowledge.causes.what_texts_show import PAST, TEXT_KINDS, TextKind
+from gdbext.knowledge.frames.system.linux_kernel import KILLED
+from gdbext.model.job import RankSnapshot
+from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
+
+_MISSING = regex(r"not in the text: (?P<frames>frames? 0(?:-\d{1,6})?)(?:,|$)")
+_KILLED, _HUNG = regex(KILLED), regex(r".*(?P<line>INFO: task \S.{0,60} blocked for more than \d{1,9} seconds)")
+_LEFT_BY_SIGNAL = regex(INTERRUPTED)
+_ROWS = [(regex(row.says), regex(row.pasted_from), regex(row.under), regex(row.not_inner), row) for row in TEXT_KINDS]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The row that knows the text, and what stands for `{what}`."""
+
+    row: TextKind
+    what: str = ""
+
+    @property
+    def when(self) -> str:
+        """` when Ctrl-C ...`, or nothing."""
+        return f" {self.row.when.format(what=self.what)}" if self.row.when else ""
+
+    @property
+    def open(self) -> str:
+        """What the stack leaves open; "" where it is what any stack does."""
+        return self.row.open.format(what=self.what)
+
+    def added(self, parties: int) -> str:
+        """A sentence behind those about so many stacks, which only helpers have where that is 0."""
+        when = self.when.replace(" it ", " them ") if parties > 1 else self.when
+        return f"That was{when}." if when else "" if parties else self.open
+
+    def past(self, does: str) -> str:
+        """`waited for a lock in f when ...`, of what a thread did at that moment."""
+        verb, _, rest = does.partition(" ")
+        comma = "," if ", " in rest else ""
+        return f"{PAST.get(verb, verb)} {rest}{comma}{self.when}" if self.row.when else does
+
+    @property
+    def at_a_stop(self) -> bool:
+        """Whether a debugger stopped the process at a place that somebody named."""
+        return self.row.id == "breakpoint"
+
+
+def shown_by(process: RankSnapshot, thread: Optional[ThreadStack]) -> Optional[Shown]:
+    """What the text is of that process, by the lines of one of its threads first."""
+    own = thread.problems if thread is not None else ()
+    calls = [frame.function or "" for frame in thread.calls] if thread is not None else []
+    everybody = (*own, *process.said, *(text for one in process.threads for text in one.problems))
+    for says, pasted, under, not_inner, row in _ROWS:
+        if not pasted.match(process.source) or (calls and not_inner.match(calls[0])):
+            continue
+        if row.under and not any(map(under.match, calls)):
+            continue
+        found = next(filter(None, map(says.match, own if row.own else everybody)), None)
+        if found is not None:
+            return Shown(row, (found.groupdict().get("what") or "").strip())
+    return None
+
+
+def missing_inside(thread: Optional[ThreadStack]) -> str:
+    """`frames 0-13`, where a text has lost the innermost ones, and with them what a thread died in."""
+    if thread is None or any(_LEFT_BY_SIGNAL.match(frame.function or "") for frame in thread.calls):
+        return ""
+    found = next(filter(None, map(_MISSING.match, thread.problems)), None)
+    return found["frames"] if found else ""
+
+
+def killed(thread: Optional[ThreadStack]) -> str:
+    """What a stack of the kernel shows of a thread that has been killed and has not ended; "" of any other one."""
+    if thread is None or not any(_KILLED.match(frame.function or "") for frame in thread.calls):
+        return ""
+    return "has been killed (by a signal, or by the exit of another thread), so kill -9 changes nothing"
+
+
+def hung_task(process: RankSnapshot) -> str:
+    """The line with which the kernel's watchdog names a task that hangs."""
+    found = next(filter(None, map(_HUNG.match, process.said)), None)
+    return f'The kernel reports: "{found["line"]}".' if found else ""
+
+
+def shown_by_all(processes: Sequence[RankSnapshot], threads: Sequence[Optional[ThreadStack]]) -> Optional[Shown]:
+    """The same of several, where all are of one kind."""
+    found = [shown_by(process, thread) for process, thread in zip(processes, threads)]
+    first = found[0] if found else None
+    alike = first is not None and all(one is not None and one.row is first.row for one in found)
+    return first if alike else None

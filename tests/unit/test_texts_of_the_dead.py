@@ -1,0 +1,140 @@
+"""Texts that are no look at a living process, each beside a twin that is one."""
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.parsers import parse_files
+
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 9, in main
+    step(batch)
+  File "train.py", line 30, in step
+    item = inbox.take()
+"""
+FAULT = """Thread 0x00007f4935408700 (most recent call first):
+  File "train.py", line 30 in step
+  File "train.py", line 9 in main
+"""
+SIDE = """ thread 0x00007f34ba76a640 (most recent call first):
+  File "worker.py", line 131 in forward
+  File "/usr/lib/python3.10/threading.py", line 1016 in _bootstrap_inner
+  File "/usr/lib/python3.10/threading.py", line 973 in _bootstrap
+"""
+GDB = """#0  0x00007f01 in decode (step=3) at gpt.cc:66
+#1  0x00007f03 in main () from /opt/app/app
+"""
+LLDB = """Process 41 stopped
+* thread #1, name = 'app', stop reason = {reason}
+    frame #0: 0x00007fff5ef9f9c0 libcuda.so.1`cuInit
+"""
+GO = """goroutine 24 {id}[{state}]:
+runtime.gopark(0x0?, 0x0?)
+        runtime/proc.go:424 +0xce
+"""
+KERNEL = """task:app  state:D stack:0     pid:827200 ppid:742680 flags:0x00004002
+Call Trace:
+ do_exit+0xf3/0x6c0
+ do_group_exit+0x35/0x90
+ {outer}+0x8a5/0x8d0
+"""
+
+
+def verdict_of(text):
+    return judge(parse_files([("a.txt", text.encode())])).verdict
+
+
+def first_advice(text):
+    return verdict_of(text).remedies[0].action
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TRACEBACK + "KeyboardInterrupt\n", "was in step (train.py:30) when Ctrl-C or a signal handler interrupted it"),
+        (TRACEBACK + "KeyboardInterrupt: stopped\n", "(KeyboardInterrupt: stopped)"),
+        ("Timeout (0:00:15)!\n" + FAULT, "when faulthandler's time limit of 0:00:15 was over"),
+        ("Process 3 timed out with traceback:\n" + FAULT, "when the time limit of its test was over"),
+        ("Current" + SIDE, "and it is not the main thread: probably a fatal signal"),
+        ("T" + SIDE.lstrip()[1:], "One look cannot show whether it makes progress"),
+        ('Thread 1 "app" hit Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n' + GDB, "(Breakpoint 2), as it"),
+        ("Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n" + GDB, "(Breakpoint 2), as it was asked to"),
+        (GDB, "One look cannot show whether it makes progress"),
+        (LLDB.format(reason="breakpoint 1.1"), "(breakpoint 1.1), as it was asked to: that is no sign of a hang"),
+        (LLDB.format(reason="step over"), "that is no sign of a hang"),
+        (LLDB.format(reason="signal SIGSTOP"), "Why it does not return is not in the text"),
+        (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "as the process ends"),
+        (GO.format(id="", state="GC worker (idle)"), "none of them does the program's work."),
+        (KERNEL.format(outer="get_signal"), "has been killed (by a signal, or by the exit of another thread)"),
+        (KERNEL.format(outer="__x64_sys_exit_group"), "is exiting, and is still in do_exit ([kernel])."),
+    ],
+)
+def test_the_summary_tells_what_the_text_is(text, says):
+    assert says in verdict_of(text).summary
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        (TRACEBACK + "KeyboardInterrupt\n", "At the next hang, before Ctrl-C: dump all threads twice"),
+        ("Timeout (0:00:15)!\n" + FAULT, "If the process still runs: dump all threads twice"),
+        (FAULT, "Dump all threads twice"),
+        (LLDB.format(reason="breakpoint 1.1"), "Let the program go on"),
+        (LLDB.format(reason="signal SIGSTOP"), "Dump every process"),
+        (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "Read the lines above the first goroutine"),
+        ("Current" + SIDE, "Read the lines above these stacks"),
+    ],
+)
+def test_advice_that_needs_a_living_process_is_for_the_next_run(text, begins):
+    assert first_advice(text).startswith(begins)
+
+
+def test_an_interrupt_after_a_breakpoint_is_the_stop_that_counts():
+    stopped = "Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) c\nContinuing.\n^C\n"
+    text = stopped + "Program received signal SIGINT, Interrupt.\n(gdb) bt\n" + GDB
+    assert "no sign of a hang" not in verdict_of(text).summary
+
+
+def test_a_breakpoint_that_is_only_set_stops_nobody():
+    assert "no sign" not in verdict_of("Breakpoint 1 at 0x1149: file gpt.cc, line 60.\n" + GDB).summary
+
+
+def test_a_caught_throw_is_an_error_all_the_same():
+    text = 'Thread 1 "app" hit Catchpoint 1 (exception thrown), 0x00007f01 in __cxa_throw ()\n(gdb) bt\n' + GDB
+    assert "no sign of a hang" not in verdict_of(text).summary
+
+
+def test_a_thread_on_the_line_that_selects_it():
+    frames = "#0  0x00007f01 in poll () from /lib64/libc.so.6\n#1  0x00007f02 in ?? () from /usr/lib64/libcuda.so\n"
+    text = (
+        f"(gdb) where\n{frames}(gdb) thread\n[Current thread is 5 (Thread 0x7f45 (LWP 24))]\n(gdb) thread 6\n"
+        "[Switching to thread 6 (Thread 0x7f46 (LWP 25))]#0  0x00007f01 in poll ()\n   from /lib64/libc.so.6\n"
+        f"(gdb) where\n{frames}"
+    )
+    (process,) = parse_files([("a.txt", text.encode())]).processes
+    assert [(one.id, len(one.calls)) for one in process.threads] == [("5", 2), ("6", 2)]
+
+
+RAISED = """Exception raised from {function} at ../torch/csrc/ProcessGroupNCCL.cpp:1521 (most recent call first):
+frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x96 (0x7f810f811f86 in /opt/lib/libc10.so)
+frame #1: c10d::ProcessGroupNCCL::ncclCommWatchdog() + 0x10c (0x7f80c126b6fc in /opt/lib/libtorch_cuda.so)
+
+"""
+
+
+@pytest.mark.parametrize(("second", "threads"), [("ncclCommWatchdog", 1), ("c10_cuda_check_implementation", 2)])
+def test_an_exception_that_is_thrown_again_is_of_the_same_thread(second, threads):
+    text = RAISED.format(function="c10_cuda_check_implementation") + RAISED.format(function=second)
+    snapshot = parse_files([("a.txt", text.encode())])
+    assert sum(len(process.threads) for process in snapshot.processes) == threads
+
+
+def test_the_thread_at_work_is_not_the_receiver_of_the_test_runner():
+    receiver = FAULT.replace("train.py", "/opt/lib/execnet/gateway_base.py").replace("in step", "in _thread_receiver")
+    found = verdict_of("Timeout (0:00:01)!\n" + receiver + "\n" + FAULT.replace("4935408700", "4935408800"))
+    assert found.decisive_thread == "0x00007f4935408800"
+
+
+def test_frames_of_a_crash_that_are_missing_are_named():
+    text = "[node1:9:0:9] Caught signal 11 (Segmentation fault)\n==== backtrace (tid: 9) ====\n"
+    text += "14 0x000000000008170d run_step()  ???:0\n15 0x000000000008170e main()  ???:0\n"
+    assert "frames 0-13" in verdict_of(text).summary
