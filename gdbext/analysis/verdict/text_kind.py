@@ -12,7 +12,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
-_MISSING = regex(r"not in the text: (?P<frames>frames? 0(?:-\d{1,6})?)(?:,|$)")
+_MISSING = regex(r"not in the text: (?P<frames>frames 0-(?!1\b)\d{1,6})(?:,|$)")
 _KILLED, _HUNG = regex(KILLED), regex(r".*(?P<line>INFO: task \S.{0,60} blocked for more than \d{1,9} seconds)")
 _LEFT_BY_SIGNAL = regex(INTERRUPTED)
 _ROWS = [(regex(row.says), regex(row.pasted_from), regex(row.under), regex(row.not_inner), row) for row in TEXT_KINDS]
@@ -69,7 +69,8 @@ def shown_by(process: RankSnapshot, thread: Optional[ThreadStack]) -> Optional[S
 
 
 def missing_inside(thread: Optional[ThreadStack]) -> str:
-    """`frames 0-13`, where a text has lost the innermost ones, and with them what a thread died in."""
+    """`frames 0-13`, where a text has lost the innermost ones, and with them what a thread died in. The first two are
+    mostly of the handler that prints them."""
     if thread is None or any(_LEFT_BY_SIGNAL.match(frame.function or "") for frame in thread.calls):
         return ""
     found = next(filter(None, map(_MISSING.match, thread.problems)), None)
