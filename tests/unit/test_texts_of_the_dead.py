@@ -138,3 +138,16 @@ def test_frames_of_a_crash_that_are_missing_are_named():
     text = "[node1:9:0:9] Caught signal 11 (Segmentation fault)\n==== backtrace (tid: 9) ====\n"
     text += "14 0x000000000008170d run_step()  ???:0\n15 0x000000000008170e main()  ???:0\n"
     assert "frames 0-13" in verdict_of(text).summary
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("ncclCommInitRank", "This traceback has lost its last line"),  # may have failed
+        ("_try_wait", "when Ctrl-C or an exception interrupted it"),
+    ],
+)
+def test_a_traceback_without_its_last_line_is_no_wait_of_now(call, says):
+    file = "/opt/lib/vllm/pynccl_wrapper.py" if call != "_try_wait" else "/usr/lib/python3.10/subprocess.py"
+    text = TRACEBACK.split("    item")[0] + f'  File "{file}", line 320, in {call}\n    self.CHECK(\n'
+    assert says in verdict_of(text).summary

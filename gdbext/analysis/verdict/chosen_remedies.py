@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from typing import List, Optional, Sequence, Set, Tuple
 
+from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
-from gdbext.analysis.verdict.text_kind import Shown, shown_by_all
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (

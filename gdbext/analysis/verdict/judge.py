@@ -12,6 +12,7 @@ from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.running import longer_look, was_woken
 from gdbext.analysis.progress.slow import doubt_slow_work
 from gdbext.analysis.stacks.decisive import decisive_thread
+from gdbext.analysis.stacks.text_kind import killed
 from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log, kind_said
 from gdbext.analysis.verdict import causes_in_logs as told
 from gdbext.analysis.verdict import unread_ranks
@@ -21,7 +22,6 @@ from gdbext.analysis.verdict.job_view import JobView, Party, build_view
 from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
-from gdbext.analysis.verdict.text_kind import killed
 from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
 from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who
 from gdbext.analysis.waits.best_hypothesis import read_off

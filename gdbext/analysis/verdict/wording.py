@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.analysis.verdict.text_kind import hung_task, killed, missing_inside, shown_by
+from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, shown_by
 from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE, OpenThere
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (

@@ -6,8 +6,8 @@ import re
 from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
+from gdbext.analysis.stacks.text_kind import shown_by
 from gdbext.analysis.verdict.job_view import Party, calls_of
-from gdbext.analysis.verdict.text_kind import shown_by
 from gdbext.analysis.verdict.wording import (
     called_from,
     filled_in,

@@ -171,7 +171,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("mutex",),
-        "Whether it waits for a lock there {unread}.",
+        "Whether it waits for a lock of the kernel there {unread}.",
         function=r"dup_mm(?:ap)?$",
         module=KERNEL,
         does="is in a fork, and copies the address space in {where}",

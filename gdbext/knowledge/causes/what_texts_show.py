@@ -46,6 +46,9 @@ _READ_ABOVE = (
 )
 _WHO_IS_CURRENT = "faulthandler marks the thread that a signal or a fatal error stopped, or that asked for the dump"
 
+_ENDLESS = r"_*(?:try_)?(?:wait|acquire|enter|join|poll|select|recv|get|read|accept|sleep)\w*$"
+"""Waits of the standard library, which fail less often than somebody interrupts them."""
+
 TEXT_KINDS: Tuple[TextKind, ...] = (
     TextKind(
         "interrupted",
@@ -104,18 +107,6 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         not_inner=DUMPS,
     ),
     TextKind(
-        "current-thread",
-        "CPython faulthandler",
-        CURRENT.replace("(", r"\(") + "$",
-        r"text:faulthandler",
-        open="faulthandler marks it as the current thread: a fatal signal stopped it there, or somebody asked for the "
-        "dump. The line above the stacks, which tells, is not in the text.",
-        advice=_READ_ABOVE,
-        reason=_WHO_IS_CURRENT,
-        own=True,
-        not_inner=DUMPS,
-    ),
-    TextKind(
         "go-end",
         "Go runtime/traceback.go, goroutineheader",
         rf"goroutine in state .{{1,80}}{AS_IT_ENDS}$",
@@ -135,6 +126,16 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         advice="Read the last line of the traceback: an exception names what failed. After a KeyboardInterrupt, dump "
         "all processes at the next hang before Ctrl-C: py-spy dump --native --pid PID",
         reason="a traceback is printed when a process has left the call, not while it waits",
+        own=True,
+        not_inner=_ENDLESS,
+    ),
+    TextKind(
+        "cut-in-a-wait",
+        "CPython traceback.py",
+        HANDLERS["traceback"] + "$",
+        r"text:traceback",
+        when="when Ctrl-C or an exception interrupted it",
+        again="At the next hang",
         own=True,
     ),
     TextKind(
