@@ -91,6 +91,7 @@ class LogRule:
     of_device: bool = False  # a driver's line about a device: the process that it names only used it
     past: bool = False  # of what happened elsewhere or earlier: a stack beside it shows where it was noticed
     own: bool = False  # it says of what its own process died, and nothing of a process that lives
+    by_writer: Tuple[Tuple[str, str], ...] = ()  # (regex on the name of who printed it, what it means there)
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,9 @@ class RemedyRule:
     not_through: str = ""  # regex: none may match this
     pasted_from: str = ""  # regex: where the text of a culprit (or victim) comes from (`RankSnapshot.source`)
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
+    line: str = ""  # regex: a line of the log must match this, one that `rules` know if there are some
+    not_line: str = ""  # regex: none of them may match this
+    crowded: Optional[bool] = None  # only where torch's store counts more members than there are / where it does not
     last: bool = False  # only where no other row of the cause fits
 
 

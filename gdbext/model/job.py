@@ -177,6 +177,7 @@ class JobSnapshot:
     absent: Tuple[int, ...] = ()  # ranks that should be there and are not
     problems: Tuple[str, ...] = ()
     said: Tuple[str, ...] = ()  # log lines that are evidence, of nobody in particular
+    first_said: Tuple[str, ...] = ()  # of one text its first lines that are evidence, in order, whoever said them
     tool: str = ""
     command: str = ""
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from

@@ -161,7 +161,7 @@ def test_advice_for_a_transfer_that_failed_is_that_for_its_status(status, advice
 def test_torchs_store_counts_who_has_joined_under_either_name(line):
     said = f"Timed out initializing process group in store based barrier on rank 2, for {line} timeout=0:30:00)\n"
     assert (
-        "3 of 4 members have joined, rank 2 among them"
+        "3 of 4 members have joined, among them rank 2"
         in judge(parse_files([("log.txt", said.encode())])).verdict.summary
     )
 
@@ -218,12 +218,12 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
         (
             "batch-4/profam286-watchdog-c10-frames",
-            "a watchdog gave up waiting",
+            "A watchdog gave up waiting",
             "Read the logs of all ranks together",
         ),
         ("batch-6/rocr96-gdb", "waits for a semaphore in clCreate", "all threads of the process"),
         ("batch-14/ucx6000-ucx", "did not acknowledge it", "RoCE: rdma link"),
-        ("batch-1/megatron878-dataloader-bus-error", "(worker pid 56811)", "Give the container"),
+        ("batch-1/megatron878-dataloader-bus-error", "(worker pid 56811)", "df -h /dev/shm"),
         ("batch-11/tf13716-gdb", "One look cannot show", "one that did not is stuck or waits for work"),
         ("batch-15/ompi6258-lldb", "thread 2 is in MPI_Send", "again 30 s later"),
         ("batch-10/clmvsnet14-watchdog", "completed work 715 and enqueued work up to 747", "for the first error"),
@@ -245,7 +245,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "invalid permissions for mapped object at address",
             "the log just before",
         ),
-        ("batch-21/pytorch52142-parallel-kernel", "the IOMMU refused accesses", "lspci -s"),
+        ("batch-21/pytorch52142-parallel-kernel", "The IOMMU refused accesses", "lspci -s"),
     ],
 )
 def test_what_is_said_fits_what_to_do(name, says, advice):

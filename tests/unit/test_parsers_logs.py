@@ -231,7 +231,7 @@ def test_rank_and_pid_of_one_line_are_of_one_process():
     found = answer(text)
     assert [(one.pid, one.rank) for one in found.snapshot.processes] == [(11, None), (12, 1)]
     assert found.verdict.decisive_process == 1
-    assert "the launcher saw a rank exit" in found.verdict.summary
+    assert "The launcher saw a rank exit" in found.verdict.summary
 
 
 def test_vllms_prefix_with_rank_or_groups():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.wording import reported_place, where
 from gdbext.knowledge.frames.system.checkers import CHECKERS, FREED, OTHER_ACCESS, TAKES_LOCK
@@ -20,13 +18,11 @@ def is_report(view: JobView) -> bool:
     return len(view.parties) == 1 and view.parties[0].process.source in CHECKERS
 
 
-def in_own_words(meaning: str, quoted: str, view: JobView) -> Tuple[str, str]:
-    """What a line means and the line itself, where one of them is enough: the report's head says what it is about, but
-    not what a pair of locks means."""
+def says_itself(quoted: str, view: JobView) -> bool:
+    """Whether the quoted head of a report says what it is about; of a pair of locks it does not."""
     thread = view.parties[0].thread
-    if thread is not None and any(map(_TAKES_LOCK.search, thread.problems)):
-        return meaning, ""
-    return ("", quoted.strip(" ()")) if _HEAD.search(quoted) else (meaning, quoted)
+    locks = thread is not None and any(map(_TAKES_LOCK.search, thread.problems))
+    return not locks and _HEAD.search(quoted) is not None
 
 
 def in_report(one: Party) -> str:

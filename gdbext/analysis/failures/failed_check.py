@@ -7,10 +7,10 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.causes_in_logs import all_lines
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads
+from gdbext.analysis.verdict.lines_of_logs import all_lines
 from gdbext.analysis.verdict.wording import place, start, verb, where, who
-from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT
+from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, WATCHDOG_ENDED
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
@@ -25,6 +25,8 @@ _MARKS = (
 _AT_THE_END = ("cudaErrorCudartUnloading", "CUDA_ERROR_DEINITIALIZED")  # what a destructor or an exit handler gets
 _HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the error of the kernel is hidden
 _LONGEST = 300
+_ONLY_SEEN = "torch's watchdog only saw the error; the call or kernel that failed is not in the text."
+_WATCHDOG = regex(WATCHDOG_ENDED)
 _SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 
@@ -53,7 +55,7 @@ def ended_by_check(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="gpu-fault" if fault else "destructor-or-teardown" if _at_the_end(said.failure) else "other",
         confidence=confidence,
-        summary=_summary(said.failure, culprits, victims, _failed_assert(said.failure, view)),
+        summary=_summary(said.failure, culprits, victims, _failed_assert(said.failure, view), _watched(view, said)),
         culprits=tuple(culprits),
         victims=tuple(victims),
         evidence=(_quoted(said, culprits), *evidence_of(culprits, victims)),
@@ -119,7 +121,9 @@ def _failed_assert(failure: Failure, view: JobView) -> str:
     return f"{found['condition'][:_LONGEST]}{at}"
 
 
-def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Party], asserted: str) -> str:
+def _summary(
+    failure: Failure, culprits: Sequence[Party], victims: Sequence[Party], asserted: str, seen_by_watchdog: bool
+) -> str:
     error = failure.error
     named = f" ({error.name}, {error.number})" if error else ""
     text = failure.text.strip().rstrip(".")
@@ -133,11 +137,19 @@ def _summary(failure: Failure, culprits: Sequence[Party], victims: Sequence[Part
         summary += " The failing GPU work was launched earlier; the check only reported it."
     elif _at_the_end(failure):
         summary += " CUDA was already shut down: the call came from a destructor or an exit handler."
-    elif error is not None:
+    elif seen_by_watchdog:
+        summary += f" {_ONLY_SEEN}"
+    elif error is not None and error.sticky is False:
         summary += " The call itself failed."
     if victims:
         summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for work that can no longer complete."
     return summary
+
+
+def _watched(view: JobView, said: _CheckMessage) -> bool:
+    """Whether it is torch's watchdog that reports the error: it asks for the state of what others have launched."""
+    texts = (text for process, text in all_lines(view) if process is None or said.process in (None, process.index))
+    return any(_WATCHDOG.search(text) and said.failure.text[:40] in text for text in texts)
 
 
 def _engine_place(culprits: Sequence[Party]) -> str:

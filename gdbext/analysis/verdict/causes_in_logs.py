@@ -4,76 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import reports_failure
-from gdbext.analysis.failures.checker_reports import in_own_words, in_report, is_report
+from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
+from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import stream_keeper, told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
+from gdbext.analysis.verdict.lines_of_logs import Line, all_lines, fault_before, lines, meaning
+from gdbext.analysis.verdict.progress_in_logs import announced, counted_by_one, how_far
 from gdbext.analysis.verdict.wording import died_at, label_list, start, where, who
 from gdbext.knowledge.errors import LIBRARIES
 from gdbext.knowledge.errors.infiniband import COMPLETIONS
 from gdbext.knowledge.errors.xid import XIDS
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines import GROUP, JOINED, LOG_RULES, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN, WHAT
-from gdbext.knowledge.row_kinds import LogRule
+from gdbext.knowledge.log_lines import GROUP, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN, WHAT
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY, RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
-_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NCCL_ERRORS = next(library.names for library in LIBRARIES if library.type == "ncclResult_t")
 _NUMBER = regex(r"\d{1,6}")
-_COUNTED, _WHAT, _XID = map(regex, (JOINED, WHAT, r"\bXid:? (\d{1,3})\b"))
+_WHAT, _XID = map(regex, (WHAT, r"\bXid:? (\d{1,3})\b"))
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 _MOST_QUOTED = 3
 _LONGEST_QUOTE = 160
+_DOUBTFUL = ("collective-mismatch",)
+"""Causes that a fault of the network, of memory or of a driver also looks like, if it came first."""
+_NCCL_TEXT = regex(r"\bunhandled (?:system|cuda) error\b|remote process exited or there was a network error")
+_NCCL_CALL = regex(r"\b(nccl[A-Z]\w{2,40})\(\) at ")
 _WORDS = 5  # from which on a line says something
 _SHORT_QUOTE = 130  # in the first sentence
 _PIECE = 20  # characters at the end of what a row knows
 _SAME = 60  # characters at the end of a line
-
-
-class Line(NamedTuple):
-    """A log line, whose it is (None: nobody's in particular), and the row that knows it."""
-
-    text: str
-    process: Optional[RankSnapshot]
-    rule: LogRule
-
-
-def lines(view: JobView) -> List[Line]:
-    """Every log line that a row knows, the most telling first; of one row an error before what was said in passing."""
-    found = [(_known(text), text, process) for process, text in all_lines(view)]
-    known = [Line(text, process, rule) for rule, text, process in found if rule is not None]
-    return sorted(known, key=lambda line: (LOG_RULES.index(line.rule), " INFO " in line.text, _is_doubled(line)))
-
-
-def _is_doubled(line: Line) -> bool:
-    """Whether two threads printed it at once, into each other."""
-    first = re.search(line.rule.pattern, line.text)
-    return first is not None and line.text.count(first.group()[-_PIECE:]) > 1
-
-
-def all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
-    """Each line that the look has kept, with the process that it is of, where one is known."""
-    for text in view.snapshot.said:
-        yield None, text
-    for process in view.snapshot.processes:
-        for text in process.said:
-            yield process, text
-        for thread in process.threads:
-            for text in thread.problems:
-                yield process, text
-
-
-def _known(text: str) -> Optional[LogRule]:
-    return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
 
 
 def log_line_evidence(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
@@ -95,7 +63,7 @@ def last_words(view: JobView, party: Party) -> str:
     own = [line for line in lines(view) if line.rule.wait and WAIT_GROUPS[line.rule.wait] == "fatal"]
     own = [line for line in own if line.process is None or line.process.index == party.index]
     said = max(own, key=lambda line: min(len(line.text.split()), _WORDS), default=None)
-    return _excerpt(said).strip(" ()") if said is not None else ""
+    return f"{_closed(_excerpt(said))}{_returned_by_nccl(view)}" if said is not None else ""
 
 
 def party_of_log_line(view: JobView) -> Optional[Party]:
@@ -113,18 +81,19 @@ def without_stacks(view: JobView) -> str:
         if not any(process.threads for process in view.snapshot.processes):
             shown = next(iter(lines(view)), None)
             if shown is not None:
-                return f"The log reports: {shown.rule.means}{_excerpt(shown)}. The cause is unknown."
+                return f"{_quotation(view, shown)} The cause is unknown."
             return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
         return _helpers_alone(view)
-    timed_out = _gave_up(view)
-    if timed_out:
-        return timed_out
-    others = len({line.process.index for line in lines(view) if line.process is not None}) - 1
+    counted = _gave_up(view) or announced(view, telling)
+    if counted:
+        return f"{counted}{_first_fault(view, telling)}"
+    alike = _who_says(view, telling)
+    others = len({line.process.index for line in lines(view) if line.process is not None}) - len(alike)
     also = "process reports a problem" if others == 1 else "processes report problems"
     rest = f" {others} other {also} too." if others else ""
-    far = _how_far(view, telling.process) if len(view.snapshot.processes) == 1 else ""
-    means = f"{telling.rule.means}{_number_in(telling)}"
-    return f"{_log_of(telling)} reports: {means}{_excerpt(telling)}.{rest}{far} The cause is unknown."
+    far = how_far(view, telling.process) if counted_by_one(view) else ""
+    returned = _returned_by_nccl(view)
+    return f"{_quotation(view, telling)}{returned}{rest}{far}{_first_fault(view, telling)} The cause is unknown."
 
 
 def _helpers_alone(view: JobView) -> str:
@@ -137,15 +106,61 @@ def _helpers_alone(view: JobView) -> str:
     return f"Only background threads were read ({told}); none of them does the program's work."
 
 
-def _log_of(line: Line) -> str:
-    """`The log`, where nobody else could have written the line."""
-    nobody = (
-        line.process is None
-        or bool(_ranks_in(line))
-        or line.process.label == ONLY
-        or (line.rule.of_device and _is_witness(line))
+def _quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:
+    """`The log of rank 3 reports: "...". It means ...`: the words of the log, and then what the row says of them."""
+    told = f"{meaning(line)}{_number_in(line)}" if means is None else means
+    quoted = f"{_log_of(view, line)}: {_closed(said or _excerpt(line))}"
+    return f"{quoted} {start(told)}." if told else quoted
+
+
+def _closed(quote: str) -> str:
+    """The quote as the end of a sentence."""
+    return quote if quote.endswith(('."', '!"', '?"')) else f"{quote}."
+
+
+def _who_says(view: JobView, line: Line) -> List[RankSnapshot]:
+    """The processes whose logs have that line, but for numbers and names."""
+    known = [one for one in lines(view) if one.rule.id == line.rule.id and one.process is not None]
+    alike = [one.process for one in known if one.process and _shape(one) == _shape(line)]
+    return list({process.index: process for process in alike}.values())
+
+
+def _shape(line: Line) -> str:
+    """The words of the excerpt without those that have digits."""
+    return " ".join(word for word in _excerpt(line)[:_SAME].split() if not re.search(r"\d|…", word))
+
+
+def _log_of(view: JobView, line: Line) -> str:
+    """`The log reports`, where nobody else could have written the line; of several `The logs ... report, for
+    example`."""
+    other = bool(_ranks_in(line)) or (line.rule.of_device and _is_witness(line))
+    if line.process is None or line.process.label == ONLY or other:
+        return "The log reports"
+    several = [_party(view, process) for process in _who_says(view, line)]
+    return (
+        f"The logs of {who(several)} report, for example"
+        if len(several) > 1
+        else f"The log of {line.process.label} reports"
     )
-    return "The log" if nobody or line.process is None else f"The log of {line.process.label}"
+
+
+def _first_fault(view: JobView, line: Line) -> str:
+    """` Before that, ...`: the first error of the network, of memory or of a driver, which may be the cause."""
+    first = fault_before(view, line)
+    if first is None:
+        return ""
+    return f" Before that line stands {_excerpt(first)}: {meaning(first)}{_number_in(first)}. That may be the cause."
+
+
+def _returned_by_nccl(view: JobView) -> str:
+    """` The text is that of ncclSystemError: ...`, where a program prints NCCL's words without its name."""
+    texts = [text for _, text in all_lines(view)]
+    found = next(filter(None, map(_NCCL_TEXT.search, texts)), None)
+    error = in_message(found[0], "ncclResult_t") if found is not None else None
+    if error is None or any(error.name in text for text in texts):
+        return ""
+    call = next(filter(None, map(_NCCL_CALL.search, texts)), None)
+    return f" That is NCCL's {error.name}{f', from {call[1]}' if call is not None else ''}: {error.meaning}."
 
 
 def _groups_in(line: Line) -> Dict[str, Any]:
@@ -173,10 +188,15 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
     if telling is None:
         return told_by_frames(view, _waited_in_vain(known))
+    later = ""
+    first = fault_before(view, telling)
+    if first is not None and telling.rule.cause in _DOUBTFUL and telling.rule.confidence != "high":
+        later = f"Later it reports {_excerpt(telling)}, which may follow from that."
+        telling = first._replace(rule=dataclasses.replace(first.rule, confidence="low"))
     rule = telling.rule
     if rule.alone and len(view.snapshot.processes) < 2:
         rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
-    alike = [line for line in known if line.rule is telling.rule]
+    alike = [line for line in known if line.rule.id == rule.id]
     blamed = tuple(sorted({number for line in alike for number in _ranks_in(line)}))
     if blamed:
         culprits = _of_ranks(view, blamed)
@@ -186,22 +206,24 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         culprits = () if nobody or telling.process is None else (_party(view, telling.process),)
     named = {party.index for party in culprits}
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
-    meaning = f"{rule.means}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
+    means = f"{meaning(telling)}{_number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
-        meaning = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
-    beside = stream_keeper(view) if rule.id == "stream-locked-at-its-end" else ""
+        means = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
+    beside = later or _first_fault(view, telling).strip()
+    if not beside and rule.id == "stream-locked-at-its-end":
+        beside = stream_keeper(view)
     if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
         beside = _stacks_beside(view)
     because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
     said = _thrown(view, telling) or _excerpt(telling)
-    if is_report(view) and because is beside:
-        meaning, said = in_own_words(meaning, said, view)
-    summary = f"{_log_of(telling)} reports: {meaning}{said}. {because}".rstrip()
+    if is_report(view) and because is beside and says_itself(said, view):
+        means = ""
+    summary = f"{_quotation(view, telling, means, said)} {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
 
 def _thrown(view: JobView, line: Line) -> str:
-    """` (std::runtime_error: "...")`, where the line tells of an exception of C++ and the next one of its what()."""
+    """`std::runtime_error: "..."`, where the line tells of an exception of C++ and the next one of its what()."""
     texts = [text for process, text in all_lines(view) if process is line.process]
     following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
     found = _WHAT.match(following[0].strip()) if following else None
@@ -210,7 +232,7 @@ def _thrown(view: JobView, line: Line) -> str:
     said = " ".join(found["text"].split())
     type_name = re.search(r"instance of '([^']{1,200})'", line.text)
     shown = f'"{said[:_LONGEST_QUOTE]}{"…" if len(said) > _LONGEST_QUOTE else ""}"'
-    return f" ({type_name[1]}: {shown})" if type_name else f" ({shown})"
+    return f"{type_name[1]}: {shown}" if type_name else shown
 
 
 def _stacks_beside(view: JobView) -> str:
@@ -230,31 +252,18 @@ def _stacks_beside(view: JobView) -> str:
 
 
 def _excerpt(line: Line) -> str:
-    """` ("...the words that the row knows...")`: the line in short, from where the row knows it."""
+    """`"...the words that the row knows..."`: the line in short, from where the row knows it."""
     text = " ".join(line.text.split())
     match = re.search(line.rule.pattern, text)
     first = max(match.start(), match.end() - _SHORT_QUOTE) if match else 0  # who is named stands at its end
     if len(text) <= _SHORT_QUOTE:
-        return f' ("{text}")'
+        return f'"{text}"'
     first = max(0, min(first, len(text) - _SHORT_QUOTE))
     end, word = first + _SHORT_QUOTE, text.rfind(" ", 0, first) + 1
     first = word if first - word < _SHORT_QUOTE // 10 else first
     cut = text.rfind(" ", end - _SHORT_QUOTE // 10, end + 1)
     piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip()
-    return f' ("{"…" if first else ""}{piece}{"…" if end < len(text) else ""}")'
-
-
-def _how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
-    """` It had completed work 715 ...`: what torch's counters say of the rank whose watchdog gave up."""
-    counted = (_PROGRESS.search(text) for one, text in all_lines(view) if one is process)
-    done, asked = next(((int(one["completed"]), int(one["enqueued"])) for one in counted if one), (0, 0))
-    if done >= asked:
-        return ""
-    reached = f"work {done}" if done >= 0 else "no work"
-    return (
-        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out; the logs of "
-        "the other ranks show how far they got."
-    )
+    return f'"{"…" if first else ""}{piece}{"…" if end < len(text) else ""}"'
 
 
 def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
@@ -374,25 +383,11 @@ def _gave_up(view: JobView) -> str:
             told = ", ".join(
                 f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in sorted(places.items())[:4]
             )
-            alike = " These ranks agree: read the logs of the other ranks first." if len(places) == 1 else ""
-            return f"Watchdogs of torch timed out: {told}.{alike}"
+            alike = (
+                " They all wait in the same one: read the logs of the other ranks first." if len(places) == 1 else ""
+            )
+            return f"torch's watchdog gave up waiting for collectives: {told}.{alike}"
     return ""
-
-
-def members_counted(view: JobView) -> str:
-    """` By the log 4 of 8 members have joined: ...`, where a line of torch's store counts them."""
-    found = [match for _, text in all_lines(view) for match in [_COUNTED.search(text)] if match]
-    if not found:
-        return ""
-    waiting = sorted({int(one["rank"]) for one in found if one["rank"]})
-    those = f", {ranks(waiting)} among them" if waiting else ""
-    joined, members = int(found[-1]["joined"]), int(found[-1]["all"])
-    if joined > members:
-        return (
-            f" The log counts {joined} members of {members}: another job or an earlier run uses the same store, or the "
-            "ranks were started with different world sizes."
-        )
-    return f" By the log, {joined} of {members} members have joined{those}."
 
 
 def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:

@@ -8,9 +8,10 @@ from typing import List, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
 from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.causes_in_logs import lines
 from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.verdict.lines_of_logs import all_lines, lines
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
+from gdbext.analysis.verdict.progress_in_logs import is_crowded
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (
@@ -149,6 +150,10 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
     known_statements = {statement.says for witness in view.snapshot.witnesses for statement in witness.statements}
     if (rule.said and rule.said not in known_statements) or rule.not_said in known_statements:
         return False
+    if (rule.line or rule.not_line) and not _line_fits(rule, view):
+        return False
+    if rule.crowded is not None and rule.crowded != is_crowded(view):
+        return False
     blamed = best.culprits or best.victims or view.parties
     if (rule.rules or rule.not_rules) and not _rules_fit(rule, view, blamed):
         return False
@@ -167,6 +172,15 @@ def _rules_fit(rule: RemedyRule, view: JobView, blamed: Sequence[Party]) -> bool
     """Whether rows of frames or log lines decided that the advice is for, and none that it is useless for."""
     decided = {*(party.judged.rule for party in blamed), *(line.rule.id for line in lines(view))}
     return not decided.intersection(rule.not_rules) and (not rule.rules or not decided.isdisjoint(rule.rules))
+
+
+def _line_fits(rule: RemedyRule, view: JobView) -> bool:
+    texts = [text for _, text in all_lines(view)]
+    if rule.rules:
+        texts = [one.text for one in lines(view) if one.rule.id in rule.rules]
+    if rule.not_line and any(re.search(rule.not_line, text) for text in texts):
+        return False
+    return not rule.line or any(re.search(rule.line, text) for text in texts)
 
 
 def _is_alone(view: JobView) -> bool:

@@ -21,6 +21,7 @@ from gdbext.analysis.verdict.chosen_remedies import remedies, what_the_text_show
 from gdbext.analysis.verdict.job_view import JobView, Party, build_view
 from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
+from gdbext.analysis.verdict.progress_in_logs import members_counted
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
 from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
 from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who
@@ -284,9 +285,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
-        summary=best.summary
-        + (told.members_counted(view) if best.cause == "init-rendezvous" else "")
-        + _moment(view, best),
+        summary=best.summary + (members_counted(view) if best.cause == "init-rendezvous" else "") + _moment(view, best),
         culprits=culprits,
         victims=victims,
         absent=best.absent,

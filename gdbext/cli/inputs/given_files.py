@@ -159,7 +159,10 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
                 f"{broken} is no complete snapshot: it is an answer of --json, or damaged, or cut short", _SAVE_AGAIN
             )
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
-        hint = "paste the output of `thread apply all bt`, py-spy dump or pystack, or a Python traceback"
+        hint = (
+            "give the stacks or the error: a Python traceback, the last 200 lines of the log, or of a process that "
+            "still runs: py-spy dump --native --pid PID > dump.txt; gdbext diagnose dump.txt"
+        )
         raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
     return snapshot, None
 

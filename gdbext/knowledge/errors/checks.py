@@ -51,6 +51,9 @@ DEVICE_ASSERT, KERNEL_ASSERT = (
 )
 """The error of an assert in a kernel, as CUDA and HIP number it, and the line that the device prints of it."""
 
+WATCHDOG_ENDED = r"watchdog thread (?:terminated|abort)"
+"""torch's watchdog ends with an error that it saw: it asks for the state of what other threads have launched."""
+
 MARKS: Tuple[bytes, ...] = (
     b"CUDA err",
     b"CUDA run",

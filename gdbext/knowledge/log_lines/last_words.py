@@ -23,7 +23,7 @@ RULES = (
         "gdb and lldb manuals",
     ),
     MessageRule(
-        r"(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR|"
+        r"^(?!.*DataLoader worker \(pid).*(Bus error|SIGBUS|exitcode: -7\b|[Ss]ignal[: ]+7\b|[Ss]ignal \(7|BUS_ADRERR|"
         + _EXITED
         + r"(?:135|-7)\b|due to hardware memory corruption|caught bus error)",
         "sigbus",

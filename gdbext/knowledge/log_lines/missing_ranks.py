@@ -7,8 +7,10 @@ from gdbext.knowledge.row_kinds import LogRule
 _DEAD = "exited-or-crashed"
 
 
-def _missing(id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "") -> LogRule:
-    return LogRule(id, pattern, means, source, "missing-rank", confidence, wait)
+def _missing(
+    id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "", befell: str = ""
+) -> LogRule:
+    return LogRule(id, pattern, means, source, "missing-rank", confidence, wait, befell)
 
 
 def _mismatch(id: str, pattern: str, means: str, source: str, confidence: str = "medium", wait: str = "") -> LogRule:
@@ -76,7 +78,7 @@ RULES: Tuple[LogRule, ...] = (
         "torch utils/data/_utils/signal_handling.py",
         "shm-too-small",
         "medium",
-        "exited-or-crashed",
+        "sigbus",
         past=True,
     ),
     LogRule(
@@ -108,8 +110,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _mismatch(
         "mismatch-at-rank",
-        r"Mismatched collective detected, please check your collective calls at and around rank (?P<rank>\d+)",
-        "NCCL found that neighbouring ranks call different collectives",
+        r"Mismatched collective detected, please check your collective calls at and around rank \d",
+        "NCCL found that ranks call different collectives: those that say so, or ranks next to them",
         "NCCL 2.6 init.cc, NCCL_CHECKS; NVIDIA/nccl#296",
     ),
     _mismatch(
@@ -148,6 +150,14 @@ RULES: Tuple[LogRule, ...] = (
         "HCCL waits for a device that does not answer",
         "CANN error codes EI0002, EI0004; InternLM/lmdeploy#3354",
         wait="stream-sync",
+    ),
+    _missing(
+        "deepep-barrier",
+        r"DeepEP timeout check failed: rank = \d{1,6}, thread = (?P<rank>\d{1,6}), value = [1-9]",
+        "a rank waited in vain for another one at a barrier of DeepEP",
+        "DeepEP csrc/kernels/utils.cuh, barrier_block: a thread for each peer, whose value falls to 0 when it comes",
+        befell="awaited in vain at a barrier of DeepEP: it has not come there, or once less often than the others "
+        "(over several hosts DeepEP numbers these ranks within each host)",
     ),
     _missing(
         "task-lost",

@@ -3,12 +3,20 @@ so waits in, where no stack of it was read."""
 
 from typing import Tuple
 
+from gdbext.knowledge.log_lines.progress import ANNOUNCED
 from gdbext.knowledge.row_kinds import LogRule
 
 _TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 
 RULES: Tuple[LogRule, ...] = (
+    LogRule(
+        "nccl-returned",
+        r"\bunhandled (?:system|cuda) error\b|^\s{0,20}nccl[A-Z]\w{2,40}\(\) at \S",
+        "a call of NCCL failed and returned its error to the program",
+        "NCCL init.cc, ncclGetErrorString; HugeCTR common.hpp",
+        wait=_DEAD,
+    ),
     LogRule(
         "remote-error",
         r"ncclRemoteError|remote process exited or there was a network error"
@@ -19,9 +27,21 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-block",
         r"No available (?:shared memory broadcast )?block found",
-        "the writer waits for a reader of vLLM's message queue; that reader is inside a step",
-        "vllm-project/vllm#46646; vLLM shm_broadcast.py",
+        "a process waits at vLLM's shared-memory queue for another one, which hangs, has ended or is at long work",
+        "vLLM shm_broadcast.py: acquire_write and acquire_read print the same sentence; vllm-project/vllm#7454",
         wait=_QUEUE,
+        by_writer=(
+            (
+                r"(?i).*worker",
+                "this worker waits for the engine process, which hangs, has ended, is at long work, or has nothing to "
+                "send",
+            ),
+            (
+                r"(?i).*engine_?core",
+                "the engine process waits for its workers: at least one of them hangs, has ended, or is at long work, "
+                "such as compilation",
+            ),
+        ),
     ),
     LogRule(
         "rpc-timeout",
@@ -74,8 +94,9 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "deepep-timeout",
         r"DeepEP (?:timeout check failed|timeout|dispatch.{0,40}timeout|combine.{0,40}timeout)",
-        "a kernel of DeepEP gave up waiting for the data of another rank",
+        "a kernel of DeepEP gave up waiting for another rank",
         "DeepEP csrc/kernels",
+        wait="unknown",
     ),
     LogRule(
         "watchdog-stuck",
@@ -195,5 +216,11 @@ RULES: Tuple[LogRule, ...] = (
         "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
         "p2p-or-topology",
         "low",
+    ),
+    LogRule(
+        "collective-announced",
+        ANNOUNCED,
+        "torch announces each collective before it checks and runs it (TORCH_DISTRIBUTED_DEBUG=DETAIL)",
+        "torch ProcessGroupWrapper.cpp",
     ),
 )

@@ -19,6 +19,17 @@ WRITERS: Tuple[WriterRule, ...] = (
         + r"(?=[\d.-]{0,40}[A-Za-z])(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}) {0,4}[\s:]",
         "NCCL debug.cc: host:pid:thread; UCX log.c: [host:pid:thread]",
     ),
+    WriterRule(
+        r"Mismatched collective detected, .{0,60} at and around rank (?P<rank>\d{1,6})",
+        "NCCL init.cc: comm->rank of the process that prints it",
+    ),
+    WriterRule(
+        r"store based barrier (?:to initialize process group for|on) rank:? (?P<rank>\d{1,6}),",
+        "torch distributed_c10d.py, _store_based_barrier: the global rank",
+    ),
+    WriterRule(
+        r"DeepEP timeout check failed: rank = (?P<rank>\d{1,6}),", "DeepEP csrc/kernels/utils.cuh, barrier_block"
+    ),
     WriterRule(LAUNCHER_SAW, "Open MPI"),
     WriterRule(r"local_rank: (?P<rank>\d{1,6}) \(pid: (?P<pid>\d{1,9})\)", "torch elastic multiprocessing/api.py"),
     WriterRule(
@@ -53,7 +64,8 @@ WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(RANK, "torch ProcessGroupNCCL.cpp"),
     WriterRule(r"\b(?:pid|PID|proc)[ =:]{1,2}(?P<pid>\d{1,9})\b", "as people and programs write it"),
 )
-"""The first that finds something decides."""
+"""The first that tells a pid, and the first that tells a rank; the last one only where no other tells anything: beside
+a rank its pid may be of a child."""
 
 NAMED: Tuple[WriterRule, ...] = (
     WriterRule(

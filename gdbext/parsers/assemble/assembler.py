@@ -388,6 +388,7 @@ class Assembler:
             self._thread.read_source(code.text)
 
     def _say(self, said: LogMessage, tool: str) -> None:
+        self._tally.evidence(said.text)
         thread, process = self._thread, self._roll.here
         if said.about == "before" and thread is not None:
             thread.complain(thread.with_condition(said.text))

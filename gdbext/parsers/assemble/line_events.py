@@ -112,6 +112,7 @@ class LogMessage:
     rank: Optional[int] = None
     about: str = ""
     fatal: bool = False  # a process says it once: one whose dying thread was read is another
+    replaces: bool = False  # of a writer that says so again and again only the last line counts
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,13 @@ class ProcessList:
         heading whose stacks have not come it is of that process."""
         if self.pending is not None and said.rank is None and said.pid in (None, self.pending.pid or said.pid):
             said = replace(said, pid=said.pid or self.pending.pid, rank=self.pending.rank)
-        if self.here is not None and self.pending is None and is_about(self.here, said):
+        if said.replaces:
+            who = (said.pid, said.rank)
+            self.messages = [one for one in self.messages if not (one.replaces and (one.pid, one.rank) == who)]
+        elif self.here is not None and self.pending is None and is_about(self.here, said):
             self.here.tell(said.text)
-        elif len(self.messages) < _MOST_MESSAGES and (said.text or said not in self.messages):
+            return
+        if len(self.messages) < _MOST_MESSAGES and (said.text or said not in self.messages):
             self.messages.append(said)
 
     def _hand_over(self, process: Process) -> None:

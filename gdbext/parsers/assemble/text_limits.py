@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import List
+from typing import Dict, List
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 
 _STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
 _STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
+_CHATTER = regex(r"\s{0,8}\[\[\d{1,9},\d{1,9}\],\d{1,9}\]")
+"""How Open MPI's runtime names itself at the start of its own debug lines."""
 _SAMPLES = 3
+_MOST_FIRST = 100
+_KEPT = 300  # characters of a line, as a process keeps it
 
 
 @dataclass
@@ -23,15 +27,22 @@ class Tally:
     strange: int = 0
     samples: List[str] = field(default_factory=list)
     beyond: int = 0  # threads and frames that were not kept
+    first: Dict[str, None] = field(default_factory=dict)  # the first log lines that are evidence, in their order
 
     def add(self, process: Process) -> None:
         """Count what did not come line by line."""
         self.threads += len(process.threads)
         self.frames += sum(len(thread.frames) for thread in process.threads)
 
+    def evidence(self, text: str) -> None:
+        """A log line that is evidence, in the order of the text."""
+        if text and len(self.first) < _MOST_FIRST:
+            self.first.setdefault(text[:_KEPT])
+
     def other(self, line: str) -> None:
         """A line that no row reads."""
-        if any(mark in line for mark in _STACK_MARKS) and _STACKISH.search(line[:2000]):
+        is_marked = any(mark in line for mark in _STACK_MARKS) and not _CHATTER.match(line)
+        if is_marked and _STACKISH.search(line[:2000]):
             self.strange += 1
             sample = line.strip()[:100]
             if len(self.samples) < _SAMPLES and sample.replace("\t", " ").isprintable() and "\ufffd" not in sample:

@@ -82,6 +82,7 @@ def parse_files(
         engine=_common([one.engine for one in numbered]),
         problems=_capped(problems),
         said=_capped(said),
+        first_said=tuple(tally.first) if len(texts) == 1 else (),
     )
 
 
@@ -119,6 +120,7 @@ def _parse(name: str, data: bytes, tally: Tally, writer: Stream, streamed: Mappi
     processes = [process for process in (*pyspy_dump.processes, *written) if process.shows_stacks]
     loose = [(one.stream, message) for one in streams for message in (*one.messages, *_left_over(one))]
     _number_by_launcher(processes, [message.text for _, message in loose])
+    _number_by_lines(processes, loose)
     speakers = LogWriters()
     spoken_of = {_rank_of(stream, message) for stream, message in loose} - {None}
     nameless = len(processes) == 1 and processes[0].head.rank is None and len(spoken_of) == 1
@@ -130,7 +132,7 @@ def _parse(name: str, data: bytes, tally: Tally, writer: Stream, streamed: Mappi
         owner = _owner(replace(message, rank=rank, pid=pid), processes)
         died = not processes or (_OF_ITSELF.search(message.text) and all(one.head.pid for one in processes))
         if owner is None and (rank is not None or (pid is not None and died)):
-            owner = speakers.find(rank, pid)
+            owner = speakers.find(rank, pid, stream.source)
         if owner is not None:
             owner.tell(message.text)
         elif message.text:
@@ -242,6 +244,18 @@ def _number_by_launcher(processes: Sequence[Process], texts: Sequence[str]) -> N
                 process.head = replace(process.head, rank=int(found.group("rank")))
 
 
+def _number_by_lines(processes: Sequence[Process], loose: Sequence[Tuple[Stream, LogMessage]]) -> None:
+    """What one line says of pid and rank is of one process, where no line gives either to another."""
+    pairs = {(stream.pid if one.pid is None else one.pid, _rank_of(stream, one)) for stream, one in loose}
+    named = Counter(number for pair in pairs if None not in pair for number in (("pid", pair[0]), ("rank", pair[1])))
+    taken = {process.head.rank for process in processes}
+    for process in processes:
+        found = [rank for pid, rank in pairs if rank is not None and pid is not None and pid == process.head.pid]
+        alone = found and named["pid", process.head.pid] == named["rank", found[0]] == 1
+        if alone and process.head.rank is None and found[0] not in taken:
+            process.head = replace(process.head, rank=found[0])
+
+
 def _calls(thread: Thread) -> Tuple[Tuple[object, ...], ...]:
     return tuple((frame.function, frame.file, frame.line) for frame in thread.frames)
 
@@ -344,7 +358,8 @@ def _not_understood(tally: Tally) -> List[str]:
     said: List[str] = []
     if tally.strange:
         lines = "1 line that may belong" if tally.strange == 1 else f"{tally.strange} lines that may belong"
-        examples = f', for example "{tally.samples[0]}"' if tally.samples else ""
+        example = ": " if tally.strange == 1 else ", for example "
+        examples = f'{example}"{tally.samples[0]}"' if tally.samples else ""
         said.append(f"{lines} to a stack could not be parsed{examples}"[:LONGEST_PROBLEM])
     if tally.beyond:
         said.append(f"too many stacks: {tally.beyond} frames or threads beyond the limits were not kept")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
@@ -95,8 +96,11 @@ def _causes() -> Tuple[Pattern[str], ...]:
 
 
 def writer_of(text: str) -> Writer:
-    """Pid and rank of the writer, by the first row that tells either."""
-    return _first(_WRITERS, text)
+    """Pid and rank of the writer: what one line says of both is of one process."""
+    found = [_first((row,), text) for row in _WRITERS[:-1]]
+    pid = next((one.pid for one in found if one.pid is not None), None)
+    rank = next((one.rank for one in found if one.rank is not None), None)
+    return Writer(pid, rank) if (pid, rank) != (None, None) else _first(_WRITERS[-1:], text)
 
 
 def rank_in(text: str) -> Optional[int]:
@@ -146,6 +150,11 @@ def _takes_part(match: Match[str]) -> Optional[Event]:
     return LogMessage("", pid, rank) if pid is not None else None
 
 
+def _announced(match: Match[str]) -> Optional[Event]:
+    evidence = log_evidence(match.string)
+    return None if evidence is None else replace(evidence, replaces=True)
+
+
 def _ready(match: Match[str]) -> Optional[Event]:
     """Horovod lists all operations that wait on one line, longer than what is kept of one: each becomes its own."""
     found = list(_READY.finditer(match.string))[:_MOST_LISTED]
@@ -157,6 +166,7 @@ ROWS: Tuple[Row, ...] = (
     row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", process_head),
     row("", "(local_rank: ", r"\s{0,8}rank {1,10}: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)$", _failed_rank),
     row("", "[ready ranks:", r".", _ready),
+    row("", "Running collective: CollectiveFingerPrint(", r".", _announced),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),
     row("", "", r".", lambda match: log_evidence(match.string)),

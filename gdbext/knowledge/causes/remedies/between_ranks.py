@@ -2,8 +2,11 @@
 
 from typing import Tuple
 
+from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
 from gdbext.knowledge.row_kinds import RemedyRule
+
+_PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -161,6 +164,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
+        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL, and compare what each rank calls before that line: "
+        "its opCount, count and datatype",
+        "NCCL names only the ranks that noticed the difference",
+        "NCCL init.cc; NCCL user guide, NCCL_DEBUG_SUBSYS",
+        rules=("mismatch-at-rank",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "collective-mismatch",
         "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
@@ -207,6 +219,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Look first at the ranks that have not joined: was each one started, what does its log say, where does it "
+        "stand (py-spy dump --native --pid PID), and does it reach the store: nc -vz MASTER_ADDR MASTER_PORT",
+        "a restart destroys what shows why a rank did not come",
+        "torch distributed_c10d.py, _store_based_barrier",
+        rules=("store-barrier", "store-barrier-timeout"),
+        crowded=False,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "Check that all ranks were started with the same world size; end what is left of earlier runs, and restart all "
         "ranks together, on another MASTER_PORT",
         "the store counts who has joined, also members of an earlier run that used the same port",
@@ -228,6 +250,27 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the peer has not started yet, has ended, or a firewall is between the two",
         "connect(2), ECONNREFUSED",
         rules=("refused", "no-connection", "socket-of-rank"),
+        line=ADDRESS,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "Check that the rank which that line names runs, and read its log; then see from here whether its host and "
+        "port answer: nc -vz HOST PORT",
+        "the peer has not started yet, has ended, or a firewall is between the two",
+        "connect(2), ECONNREFUSED",
+        rules=("no-connection", "socket-of-rank"),
+        line=_PEER,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
+        "The line names no address: see in a rank's environment who serves the connection (MASTER_ADDR or the like), "
+        "check that this process still runs, and read its log",
+        "the process that serves the connection has often ended first, and its log says why",
+        "connect(2), ECONNREFUSED",
+        rules=("refused", "no-connection", "socket-of-rank"),
+        not_line=f"{ADDRESS}|{_PEER}",
         given=("text", "log"),
     ),
     RemedyRule(

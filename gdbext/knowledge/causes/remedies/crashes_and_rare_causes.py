@@ -4,6 +4,7 @@ from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, SANITIZER
+from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (
@@ -253,10 +254,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     *_OF_LOG_LINES,
     RemedyRule(
         "other",
+        "Look up the error: gdbext error {error}; then read the log from before that line, and on the host dmesg -T | "
+        "grep -iE 'xid|nvrm|amdgpu'; to find the call, repeat with CUDA_LAUNCH_BLOCKING=1",
+        "the watchdog's thread learns of an error that another thread's call or kernel has made",
+        "torch ProcessGroupNCCL.cpp; CUDA programming guide, asynchronous errors",
+        kinds=("cuda-error-throw",),
+        line=WATCHDOG_ENDED,
+    ),
+    RemedyRule(
+        "other",
         "Look up the error: gdbext error {error}; then read the code of the call that failed",
         "the page has the usual causes of this error and what to check",
         "CUDA runtime API, error types",
         kinds=("cuda-error-throw",),
+        not_line=WATCHDOG_ENDED,
     ),
     RemedyRule(
         "other",

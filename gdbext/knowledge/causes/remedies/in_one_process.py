@@ -187,8 +187,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "Give the container more shared memory (df -h /dev/shm shows its size): docker run --shm-size=1g (in "
-        "Kubernetes: an emptyDir of medium Memory at /dev/shm)",
+        "See how full it is: df -h /dev/shm. In a container enlarge it: docker run --shm-size=1g (Kubernetes: an "
+        "emptyDir of medium Memory at /dev/shm); else remove old files there, or use fewer loader workers",
         "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",

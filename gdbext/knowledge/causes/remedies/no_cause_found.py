@@ -21,6 +21,8 @@ _RECORDER = (
     "/tmp/nccl_trace_rank_*); where there are none, set TORCH_FR_BUFFER_SIZE=2000 (older: "
     "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run"
 )
+_EXCEPTION = ("unhandled", "nccl-returned")
+"""Rows of log lines that are the exception itself."""
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -34,11 +36,32 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the exception, on the line after this traceback; if it is about another process, read that one's log",
+        "Run it again with NCCL_DEBUG=WARN: NCCL then prints the call that failed and why; check the room in /dev/shm "
+        "(df -h /dev/shm) and, over several hosts, NCCL_SOCKET_IFNAME",
+        "NCCL's error code does not tell which system call or CUDA call failed; its own warning does",
+        "NCCL user guide, troubleshooting",
+        rules=("nccl-returned",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the exception, on the line after this traceback; if it is about another process (peer lost, connection "
+        "reset), read that process's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
         pasted_from=r"text:traceback",
+        not_rules=_EXCEPTION,
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log from before this traceback for the first error; if the exception is about another process (peer "
+        "lost, connection reset), read that process's log",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:traceback",
+        rules=_EXCEPTION,
     ),
     RemedyRule(
         "unknown",
@@ -249,6 +272,24 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the first error names what failed; what follows are its effects",
         "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
         rules=("queue-eviction", "driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "While it hangs, dump the engine process and all its workers, each into a file of its own: py-spy dump "
+        "--native --pid PID > dump1.txt; then gdbext diagnose dump*.txt",
+        "the stack of the process that does not come to the queue shows what it does instead",
+        "vLLM troubleshooting guide",
+        rules=("no-block",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "If the job hangs, dump its ranks, first the one with the lowest number: py-spy dump --native --pid PID > "
+        "rank0.txt; then gdbext diagnose rank*.txt",
+        "the stack of a rank that is behind shows what it does instead of the collective",
+        "torch ProcessGroupWrapper.cpp",
+        rules=("collective-announced",),
         given=("log",),
     ),
     RemedyRule(

@@ -14,3 +14,8 @@ RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$"
 SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
 ABORTS_COMMUNICATOR = r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$"
 BUILDS_EXTENSION = r"(?:_jit_compile|load_inline|.*file_baton)"
+ADDRESS = (
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-f]{0,4}:[0-9a-f:]{2,40}\]"
+    r"|\b(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go):)[A-Za-z][\w.-]{0,80}:\d{4,5}\b(?![:\]])"
+)
+"""An address of the network in a line of a log: of IPv4, of IPv6 between brackets, or a host with a port."""

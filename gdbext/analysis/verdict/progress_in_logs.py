@@ -1,0 +1,89 @@
+"""How far ranks came, as their logs count it: work of torch, collectives that it announces, members of a store."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Match, Optional, Tuple
+
+from gdbext.analysis.verdict.job_view import JobView
+from gdbext.analysis.verdict.lines_of_logs import Line, all_lines
+from gdbext.analysis.verdict.wording import start
+from gdbext.knowledge.log_lines import ANNOUNCED, DEFAULT_GROUP, JOINED, PROGRESS
+from gdbext.model.job import RankSnapshot
+from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import ranks
+
+_PROGRESS, _COUNTED, _ANNOUNCED, _OF_ALL = map(regex, (PROGRESS, JOINED, ANNOUNCED, DEFAULT_GROUP))
+
+
+def how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
+    """` It had completed work 715 ...`: what torch's counters say of the rank whose watchdog gave up."""
+    counted = (_PROGRESS.search(text) for one, text in all_lines(view) if one is process)
+    done, asked = next(((int(one["completed"]), int(one["enqueued"])) for one in counted if one), (0, 0))
+    if done >= asked:
+        return ""
+    reached = f"work {done}" if done >= 0 else "no work"
+    return (
+        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out; the logs of "
+        "the other ranks show how far they got."
+    )
+
+
+def counted_by_one(view: JobView) -> bool:
+    """Whether torch's counters are those of one rank alone, so that nothing can be compared with them."""
+    return len({process.index for process, text in all_lines(view) if process and _PROGRESS.search(text)}) == 1
+
+
+def announced(view: JobView, telling: Line) -> str:
+    """Which ranks are behind in the collectives that torch announces, where no line tells more than that."""
+    if not _ANNOUNCED.search(telling.text):
+        return ""
+    last: Dict[int, Tuple[int, str]] = {}
+    for process, text in all_lines(view):
+        found = _ANNOUNCED.search(text)
+        if found is not None and process is not None and process.rank is not None:
+            last[process.rank] = max(last.get(process.rank, (-1, "")), (int(found["seq"]), found["op"].lower()))
+    if len(last) < 2:
+        return ""
+    places: Dict[Tuple[int, str], List[int]] = {}
+    for rank, reached in last.items():
+        places.setdefault(reached, []).append(rank)
+    told = "; ".join(f"{ranks(places[one])} number {one[0]} ({one[1]})" for one in sorted(places, reverse=True)[:4])
+    text = f"By the log, the last collectives that torch announced are: {told}."
+    behind = sorted(rank for rank, (number, _) in last.items() if number < max(last.values())[0])
+    if not behind:
+        return f"{text} None of these ranks is behind. The cause is unknown."
+    late = f"{start(ranks(behind))} {'is' if len(behind) == 1 else 'are'} behind"
+    return f"{text} {late}, unless the text ends before the next line of {ranks(behind)}. The cause is unknown."
+
+
+def members_counted(view: JobView) -> str:
+    """` By the log, rank 0 has joined and rank 1 has not.`, where a line of torch's store counts the members."""
+    found = _counts(view)
+    if not found:
+        return ""
+    joined, members = max(int(one["joined"]) for one in found), int(found[-1]["all"])
+    if is_crowded(view):
+        return (
+            f" The log counts {joined} members of {members}: another job or an earlier run uses the same store, or the "
+            "ranks were started with different world sizes."
+        )
+    waiting = sorted({int(one["rank"]) for one in found if one["rank"]})
+    missing = [rank for rank in range(members) if rank not in waiting]
+    of_all = all(_OF_ALL.search(one.string) for one in found) and len(missing) == members - len(waiting)
+    if of_all and joined == len(waiting) and missing:
+        return f" By the log, {ranks(waiting)} {_have(waiting)} joined, and {ranks(missing)} {_have(missing)} not."
+    those = f", among them {ranks(waiting)}" if waiting else ""
+    return f" By the log, {joined} of {members} members {'has' if joined == 1 else 'have'} joined{those}."
+
+
+def is_crowded(view: JobView) -> bool:
+    """Whether torch's store counts more members than its group has."""
+    return any(int(one["joined"]) > int(one["all"]) for one in _counts(view))
+
+
+def _counts(view: JobView) -> List[Match[str]]:
+    return [match for _, text in all_lines(view) for match in [_COUNTED.search(text)] if match]
+
+
+def _have(some: List[int]) -> str:
+    return "has" if len(some) == 1 else "have"
