@@ -7,6 +7,8 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
 from gdbext.knowledge.log_lines import FIRST_FAULTS, LOG_RULES
 from gdbext.parsers import parse_files
+from gdbext.render.style import Style
+from gdbext.render.text.ending.short_answer import Line, ending
 
 IB = "transport/net_ib.cu:788 NCCL WARN NET/IB : Got completion with error 4, opcode 1, len 21938, vendor err 81\n"
 MISMATCH = "node1:{1}:{1} [3] init.cu:1197 NCCL WARN Mismatched collective detected, please check your collective calls at and around rank {0}. You can\n"
@@ -184,3 +186,10 @@ def test_what_is_refused_is_answered_with_a_command(tmp_path, capsys):
     assert main(["diagnose", str(file)]) == 4
     said = capsys.readouterr().err
     assert "could not be parsed" not in said and "gdbext diagnose dump.txt" in said and "paste" not in said
+
+
+def test_a_short_answer_keeps_what_a_quotation_means():
+    said = '"node3: a line of the log that is as long as such lines are". '
+    verdict = f"cause (low confidence): The log reports: {said}It means that the peer is gone. {'More is said. ' * 40}"
+    told = " ".join(ending(verdict, "", [Line("do", ("this",))], Style(width=80)))
+    assert "the peer is gone." in told and len(told) < 600

@@ -138,7 +138,7 @@ RULES: Tuple[LogRule, ...] = (
         "monitored-barrier",
         r"[Rr]ank\(?s?\)? \[?(?P<rank>\d+(?:, ?\d+)*)\]? failed to pass monitoredBarrier"
         r"|waiting for send/recv from rank (?P<rank2>\d+)",
-        "monitoredBarrier names the ranks that did not arrive",
+        "torch's monitoredBarrier names the ranks that did not arrive",
         "torch.distributed.monitored_barrier",
         "medium",
         "gloo",

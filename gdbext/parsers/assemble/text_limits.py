@@ -7,6 +7,7 @@ from typing import Dict, List
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
+from gdbext.parsers.assemble.threads import LONGEST_PROBLEM
 
 _STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
 _STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")
@@ -14,7 +15,6 @@ _CHATTER = regex(r"\s{0,8}\[\[\d{1,9},\d{1,9}\],\d{1,9}\]")
 """How Open MPI's runtime names itself at the start of its own debug lines."""
 _SAMPLES = 3
 _MOST_FIRST = 100
-_KEPT = 300  # characters of a line, as a process keeps it
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Tally:
     def evidence(self, text: str) -> None:
         """A log line that is evidence, in the order of the text."""
         if text and len(self.first) < _MOST_FIRST:
-            self.first.setdefault(text[:_KEPT])
+            self.first.setdefault(text[:LONGEST_PROBLEM])
 
     def other(self, line: str) -> None:
         """A line that no row reads."""

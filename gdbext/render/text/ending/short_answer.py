@@ -69,10 +69,10 @@ def _drop_lines(wanted: List[int], chains: Sequence[int], first: int, left: int)
 
 
 def _sentences(text: str) -> List[str]:
-    """A quotation is never taken apart."""
+    """A quotation is never taken apart, and one that ends a sentence keeps the next one, which says what it means."""
     sentences: List[str] = []
     for piece in _SENTENCE_ENDS.split(text):
-        if sentences and sentences[-1].count('"') % 2:
+        if sentences and (sentences[-1].count('"') % 2 or sentences[-1].endswith('".')):
             sentences[-1] += f" {piece}"
         else:
             sentences.append(piece)
