@@ -13,9 +13,11 @@ from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.remedies import REMEDIES, SELDOM, SHOWN_BY
 from gdbext.knowledge.causes.remedies.remedy_constants import (
     ABORTS_COMMUNICATOR,
+    ADDRESS,
     APPLE,
     BUILDS_EXTENSION,
     CHILD_WAITS,
+    PEER,
     RDMA_COMMANDS,
     SHUTS_DOWN,
 )
@@ -25,6 +27,7 @@ from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.causes.wait_causes import CauseRow
 from gdbext.knowledge.causes.wait_kinds import WAITS
 from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, LOCK_FILE, PLACE
+from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
@@ -92,6 +95,12 @@ _STACK_SHOWS = {
     RDMA_COMMANDS: "the call is a command to the RDMA driver",
 }
 """What a function on the stack must be."""
+_LINE_SHOWS = {
+    ADDRESS: "it has an address",
+    PEER: "it names the other rank",
+    WATCHDOG_ENDED: "torch's watchdog reports the error",
+}
+"""What a log line must be like."""
 _STATEMENT_NAMES = {"shm-room": "/dev/shm is not full"}  # noqa: S108 - a place, no file of ours
 """What a witness must have said."""
 _RECOGNISED = {
@@ -279,6 +288,7 @@ def _conditions(rule: RemedyRule) -> List[str]:
     conditions += [words for name, words in _MUST_HOLD.items() if getattr(rule, name) is True]
     conditions += [words for name, words in _MUST_NOT_HOLD.items() if getattr(rule, name) is False]
     conditions += _reported_line(rule)
+    conditions += [words for pattern, words in _LINE_SHOWS.items() if pattern == rule.line]
     conditions += [words for pattern, words in _STACK_SHOWS.items() if pattern == rule.through]
     conditions += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
     conditions += [_STATEMENT_NAMES[rule.said]] if rule.said in _STATEMENT_NAMES else []

@@ -163,7 +163,7 @@ def test_nccls_words_without_its_name():
 
 def test_advice_on_an_address_needs_one():
     without = "RuntimeError: tensorflow/mesh_service.cc:172 : Check failed: impl_->channel->WaitForConnected( now() )\n"
-    assert "names no address" in actions(answer(without)) and "at the address" not in actions(answer(without))
+    assert "has no address" in actions(answer(without)) and "at the address" not in actions(answer(without))
     refused = (
         "node1:39719:39719 [3] misc/socket.cc:480 NCCL WARN Connect to 10.0.0.1<38007> failed : Connection refused\n"
     )

@@ -10,11 +10,11 @@ from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
 from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.failures.fatal_signal import ended_by
+from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning
+from gdbext.analysis.logs.progress_in_logs import announced, counted_by_one, how_far
 from gdbext.analysis.verdict.candidate import Candidate, evidence_of
 from gdbext.analysis.verdict.died_by_itself import stream_keeper, told_by_frames
 from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads
-from gdbext.analysis.verdict.lines_of_logs import Line, all_lines, fault_before, lines, meaning
-from gdbext.analysis.verdict.progress_in_logs import announced, counted_by_one, how_far
 from gdbext.analysis.verdict.wording import died_at, label_list, start, where, who
 from gdbext.knowledge.errors import LIBRARIES
 from gdbext.knowledge.errors.infiniband import COMPLETIONS

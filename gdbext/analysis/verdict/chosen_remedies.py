@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 from typing import List, Optional, Sequence, Set, Tuple
 
+from gdbext.analysis.logs.lines_of_logs import all_lines, lines
+from gdbext.analysis.logs.progress_in_logs import is_crowded
 from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
 from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.lines_of_logs import all_lines, lines
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
-from gdbext.analysis.verdict.progress_in_logs import is_crowded
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (

@@ -7,6 +7,7 @@ from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import with_launch_counts
 from gdbext.analysis.failures.gpu_findings import clean_reports, findings
+from gdbext.analysis.logs.progress_in_logs import members_counted
 from gdbext.analysis.progress.between_looks import between_copies, between_looks, has_run
 from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.running import longer_look, was_woken
@@ -21,7 +22,6 @@ from gdbext.analysis.verdict.chosen_remedies import remedies, what_the_text_show
 from gdbext.analysis.verdict.job_view import JobView, Party, build_view
 from gdbext.analysis.verdict.not_read import missing_lines
 from gdbext.analysis.verdict.open_stacks import less_sure
-from gdbext.analysis.verdict.progress_in_logs import members_counted
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
 from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
 from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who

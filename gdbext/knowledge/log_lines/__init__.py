@@ -15,7 +15,7 @@ from gdbext.knowledge.log_lines import (
     own_deaths,
     timeouts_and_warnings,
 )
-from gdbext.knowledge.log_lines.progress import (
+from gdbext.knowledge.log_lines.steps_reached import (
     ANNOUNCED,
     DEFAULT_GROUP,
     FIRST_FAULTS,

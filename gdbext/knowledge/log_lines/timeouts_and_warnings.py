@@ -3,7 +3,7 @@ so waits in, where no stack of it was read."""
 
 from typing import Tuple
 
-from gdbext.knowledge.log_lines.progress import ANNOUNCED
+from gdbext.knowledge.log_lines.steps_reached import ANNOUNCED
 from gdbext.knowledge.row_kinds import LogRule
 
 _TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"

@@ -33,7 +33,7 @@ def draw(drawing: Drawing, threads: Threads) -> None:
         found = [one for one in found if one[0] not in away]
         strengths = [one for _, _, one in found if isinstance(one, str)]
         unowned = own or any(_needs_any(wait) for _, wait, _ in found)
-        if not unowned or len(strengths) < len(found) or _forked(drawing.view, process):
+        if not (unowned and found) or len(strengths) < len(found) or _forked(drawing.view, process):
             continue
         strength = min(strengths, key=tuple(STRENGTHS).index)
         hub = drawing.resource("condition", hub_of(process), f"a thread of {process.label} (all wait)")

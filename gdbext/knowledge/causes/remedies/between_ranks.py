@@ -2,11 +2,9 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS
+from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS, PEER
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
 from gdbext.knowledge.row_kinds import RemedyRule
-
-_PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -260,17 +258,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the peer has not started yet, has ended, or a firewall is between the two",
         "connect(2), ECONNREFUSED",
         rules=("no-connection", "socket-of-rank"),
-        line=_PEER,
+        line=PEER,
         given=("text", "log"),
     ),
     RemedyRule(
         "init-rendezvous",
-        "The line names no address: see in a rank's environment who serves the connection (MASTER_ADDR or the like), "
+        "The line has no address: see in a rank's environment who serves the connection (MASTER_ADDR or the like), "
         "check that this process still runs, and read its log",
         "the process that serves the connection has often ended first, and its log says why",
         "connect(2), ECONNREFUSED",
         rules=("refused", "no-connection", "socket-of-rank"),
-        not_line=f"{ADDRESS}|{_PEER}",
+        not_line=f"{ADDRESS}|{PEER}",
         given=("text", "log"),
     ),
     RemedyRule(

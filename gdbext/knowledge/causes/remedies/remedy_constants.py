@@ -19,3 +19,5 @@ ADDRESS = (
     r"|\b(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go):)[A-Za-z][\w.-]{0,80}:\d{4,5}\b(?![:\]])"
 )
 """An address of the network in a line of a log: of IPv4, of IPv6 between brackets, or a host with a port."""
+PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
+"""The rank to which a connection was wanted, in such a line."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Match, Optional, Tuple
 
+from gdbext.analysis.logs.lines_of_logs import Line, all_lines
 from gdbext.analysis.verdict.job_view import JobView
-from gdbext.analysis.verdict.lines_of_logs import Line, all_lines
 from gdbext.analysis.verdict.wording import start
 from gdbext.knowledge.log_lines import ANNOUNCED, DEFAULT_GROUP, JOINED, PROGRESS
 from gdbext.model.job import RankSnapshot
