@@ -104,7 +104,8 @@ class LogMessage:
     """A log line that is evidence: an error, a watchdog, a signal. `pid` and `rank` say of whom, if known.
 
     `about` tells which thread it belongs to: the one "before" it, the one "next", else its process.
-    A "stack" is said in pieces, of the thread whose stack comes next, whatever is fatal.
+    A "stack" is said in pieces, of the thread whose stack comes next, whatever is fatal. "again" is what its writer
+    says over and over, of which only the last line counts.
     """
 
     text: str
@@ -112,7 +113,6 @@ class LogMessage:
     rank: Optional[int] = None
     about: str = ""
     fatal: bool = False  # a process says it once: one whose dying thread was read is another
-    replaces: bool = False  # of a writer that says so again and again only the last line counts
 
 
 @dataclass(frozen=True)

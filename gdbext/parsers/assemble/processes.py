@@ -87,9 +87,9 @@ class ProcessList:
         heading whose stacks have not come it is of that process."""
         if self.pending is not None and said.rank is None and said.pid in (None, self.pending.pid or said.pid):
             said = replace(said, pid=said.pid or self.pending.pid, rank=self.pending.rank)
-        if said.replaces:
+        if said.about == "again":
             who = (said.pid, said.rank)
-            self.messages = [one for one in self.messages if not (one.replaces and (one.pid, one.rank) == who)]
+            self.messages = [one for one in self.messages if (one.about, one.pid, one.rank) != ("again", *who)]
         elif self.here is not None and self.pending is None and is_about(self.here, said):
             self.here.tell(said.text)
             return

@@ -152,7 +152,7 @@ def _takes_part(match: Match[str]) -> Optional[Event]:
 
 def _announced(match: Match[str]) -> Optional[Event]:
     evidence = log_evidence(match.string)
-    return None if evidence is None else replace(evidence, replaces=True)
+    return None if evidence is None else replace(evidence, about="again")
 
 
 def _ready(match: Match[str]) -> Optional[Event]:
