@@ -17,7 +17,9 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     BUILDS_EXTENSION,
     CHILD_WAITS,
+    OF_LOCKED,
     PEER,
+    POLLS,
     RDMA_COMMANDS,
     SHUTS_DOWN,
 )
@@ -26,11 +28,12 @@ from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.causes.wait_causes import CauseRow
 from gdbext.knowledge.causes.wait_kinds import WAITS
-from gdbext.knowledge.dump_tools import DUMP_TOOLS, ERROR, LOCK_FILE, PLACE
+from gdbext.knowledge.dump_tools import STANDS_FOR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames import MESSAGES, RULES
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
-from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
+from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
+from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST, LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
@@ -92,7 +95,12 @@ _STACK_SHOWS = {
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
     CHILD_WAITS: "the call waits for a child process",
-    RDMA_COMMANDS: "the call is a command to the RDMA driver",
+    POLLS: "the call is one of a loop that polls",
+    LOCK_OF_PYTHON: "Python code has called the lock",
+    BEGUN_IN_REALM: "a task of Legion waits for an event",
+    XRT_SERVERS: "torch_xla waits for its XRT servers",
+    OF_LOCKED: "a function's name tells that it has a lock",
+    RDMA_COMMANDS: "the call is a command to the driver of a network adapter",
 }
 """What a function on the stack must be."""
 _LINE_SHOWS = {
@@ -202,7 +210,9 @@ def _advice(rule: RemedyRule, cause: str = "", alike: Sequence[RemedyRule] = ())
     """`If /dev/shm is not full: check ...`: what is to be done, behind the conditions. `cause`: told of a wait, which
     is a condition already. `alike`: rows with the same advice under other conditions."""
     when = " or ".join(filter(None, (_when(one, cause) for one in (rule, *alike))))
-    action = rule.action.replace(PLACE, DUMP_TOOLS[-1].command).replace(LOCK_FILE, "FILE").replace(ERROR, "NAME")
+    action = rule.action
+    for word, meaning in STANDS_FOR.items():
+        action = action.replace(word, meaning)
     if not when:
         return action
     return f"If {when}: {action if action[1:2].isupper() else action[:1].lower() + action[1:]}"
@@ -290,6 +300,7 @@ def _conditions(rule: RemedyRule) -> List[str]:
     conditions += _reported_line(rule)
     conditions += [words for pattern, words in _LINE_SHOWS.items() if pattern == rule.line]
     conditions += [words for pattern, words in _STACK_SHOWS.items() if pattern == rule.through]
+    conditions += ["the text has the address of the mutex"] if rule.knows[0] else []
     conditions += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
     conditions += [_STATEMENT_NAMES[rule.said]] if rule.said in _STATEMENT_NAMES else []
     conditions += [_RECOGNISED[one] for one in (rule.module, *rule.rules[:1]) if one in _RECOGNISED]

@@ -10,6 +10,12 @@ from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 PLACE = "{dump}"
 """Stands for the command in the advice of knowledge/causes/remedies."""
 
+OF_EACH = "{dump of each}"
+"""Stands for the command where it is for several processes: their pids stay open."""
+
+PID, MUTEX = "{pid}", "{mutex}"
+"""Stand there for the process, and for the address of the mutex that it waits for, where the text says them."""
+
 LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:lock|lck))\b"
 """Stands there for the file, where a line names it."""
 
@@ -69,3 +75,15 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool("gdb -p PID -batch -ex 'thread apply all bt'", ""),
 )
 """The first row that fits; the last one fits everything."""
+
+STANDS_FOR = {
+    PLACE: DUMP_TOOLS[-1].command,
+    OF_EACH: DUMP_TOOLS[-1].command,
+    PID: "PID",
+    MUTEX: "ADDRESS",
+    LOCK_FILE: "FILE",
+    LOG_FILE: "the log of that process",
+    CORE: CORE_FILES[-1][1],
+    ERROR: "NAME",
+}
+"""What people read instead, where no look gives it."""

@@ -30,6 +30,7 @@ class FrameRule:
     helper: Optional[str] = None  # the thread is a helper of this kind, set aside
     idle: bool = False  # waiting here is normal: no work has come
     under: str = ""  # regex: some frame further out (caller side) must match its function name as well
+    not_under: str = ""  # regex: no frame further out may match it
     calls: str = ""  # regex: where some frame further in matches it, the rule says nothing
     leaf: bool = False  # matches only as innermost frame (after frames without a name and the C library's waits)
     from_line: int = 0  # Python: the function of this name further down in its file
@@ -142,6 +143,8 @@ class RemedyRule:
     module: str = ""  # the library of the frame that decided about a culprit (or victim) must match this
     through: str = ""  # regex: a function on the stack of a culprit (or victim) must match this
     not_through: str = ""  # regex: none may match this
+    knows: Tuple[str, str] = ("", "")  # regex of a function, and its argument whose value the stack must show
+    lacks: Tuple[str, str] = ("", "")  # the same: useless where the stack shows it
     pasted_from: str = ""  # regex: where the text of a culprit (or victim) comes from (`RankSnapshot.source`)
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
     line: str = ""  # regex: a line of the log must match this, one that `rules` know if there are some

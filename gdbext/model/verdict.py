@@ -23,6 +23,7 @@ class ThreadJudgement:
     kind: str
     frame: Optional[int] = None  # number of the frame that decided the kind
     engine_frame: Optional[int] = None  # first frame of the engine's own code
+    caller: Optional[int] = None  # from there outwards the first frame that is no wait of the C library
     collective: Optional[str] = None  # "all_reduce", ...
     communicator: Optional[str] = None  # "0x55..", from a captured argument
     helper: Optional[str] = None  # what kind of helper thread it is; None for a thread that does the work
@@ -30,6 +31,11 @@ class ThreadJudgement:
     running: bool = False  # was using the CPU outside of any known wait
     rule: Optional[str] = None  # id of the frame rule that decided
     captures: Mapping[str, Captured] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> Optional[int]:
+        """The frame that tells most of where it is."""
+        return next((one for one in (self.engine_frame, self.caller, self.frame) if one is not None), None)
 
 
 Groups = Sequence[Tuple[ThreadJudgement, Sequence[int]]]

@@ -7,12 +7,15 @@ import re
 from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from gdbext.knowledge.frames import RULES
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured
 from gdbext.model.text.patterns import regex
 
-LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "lock", "threadid", "tstate"))
-"""Arguments of the C library and CPython that say what is waited for; kept in any frame."""
+LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "lock", "threadid", "tstate", UNTIL))
+"""Arguments of the C library and CPython that say what is waited for, and until when; kept in any frame."""
+
+_NO_LOCKS = ("threadid", "tstate", "comm")
 
 _BY_RULE = tuple(
     (regex(rule.function), frozenset(rule.captures)) for rule in RULES if rule.captures and rule.language == "native"
@@ -27,6 +30,7 @@ _PLACE = regex(r" (?:at|from) ")
 _DEPTH = {"(": 1, "{": 1, "[": 1, "<": 1, ")": -1, "}": -1, "]": -1, ">": -1}
 _NAMED = regex(r"\s*([A-Za-z_]\w*)(?:@entry)?\s*=\s*(?:\w+@entry\s*=\s*)?(.*)\Z", re.DOTALL)
 _NUMBER = regex(r"(-?\d{1,20}|0x[0-9a-fA-F]{1,16})(?:\s+<[^>]*>)?\Z")
+_SYMBOL = regex(r"0x[0-9a-fA-F]{1,16}\s+<([^>]{1,200})>\Z")
 _STRING = regex(r'(?:0x[0-9a-fA-F]{1,16}\s+)?"((?:[^"\\]|\\.)*)"')
 _WORD = regex(r"[A-Za-z_][\w:]*\Z")
 _UNREADABLE = regex(r"<([a-z][a-z ]{2,60})>\Z")
@@ -49,6 +53,9 @@ def captured_arguments(function: Optional[str], arguments: str) -> Mapping[str, 
             value = read_value(found.group(2).strip())
             if value is not None:
                 kept[found.group(1)] = value
+            symbol = _SYMBOL.match(found.group(2).strip())
+            if symbol and found.group(1) not in _NO_LOCKS:
+                kept.setdefault(SYMBOL, symbol.group(1))
     return kept
 
 

@@ -25,7 +25,8 @@ _GRID = regex(r"<<<[^>]*>>>")  # cuda-gdb shows the launch dimensions of a kerne
 _LIBRARY = regex(r"\.so\b|\.dylib\b|(?:^|/)\[?vdso\]?|/lib(?:32|64)?/[^/]+\Z|\.exe\Z")
 _SOURCE = regex(r"\.(?:c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|hxx|inc|inl|S|s|asm|rs|go|py|pyx|pxd|f90|tcc)\Z")
 _NAMELESS = regex(
-    r"(?:\?\?+|\(\)|0x[0-9a-fA-F]+|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
+    r"(?:\?\?+|\(\)|0x[0-9a-fA-F]+|[0-9a-fA-F]{12,16}"
+    r"|<unknown(?: function)?>|\(unknown\)|\[unknown\]|___?lldb_unnamed_\S*)?\Z"
 )
 _INLINE = regex(r" \(inlined?\)\Z")
 _SINGLE = regex(r"[A-Za-z_?~][\w:~$.@?]*(?:<.*>)?(?: \(\w*\.*|\Z)")  # `poll`, or an argument list that was cut

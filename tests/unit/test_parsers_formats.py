@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.knowledge.log_lines.last_words import HANDLERS
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL
 from gdbext.model.missing import Missing
 from gdbext.parsers import parse_files
 
@@ -37,7 +38,7 @@ def test_gdb(name):
     assert calls(main)[-1] == "main" and main.frames[-1].file == "spin.cpp" and main.frames[-1].line == 20
     assert calls(worker)[7:9] == ["demo::Ring<float>::wait", "demo::launch"]
     assert worker.frames[7].inlined and not worker.frames[10].inlined
-    assert worker.frames[3].captures == {"mutex": 0x562422475080}
+    assert worker.frames[3].captures == {"mutex": 0x562422475080, SYMBOL: "demo::gate"}
     assert worker.problems == ()
 
 

@@ -133,7 +133,7 @@ def test_the_text_of_an_exception_is_quoted():
 
 def test_who_has_dumped_all_threads_need_not_do_that():
     _, advice = told(TWO_THREADS)
-    assert "p *mutex" in advice and "Dump all threads" not in advice
+    assert "x/3dw 0x5500" in advice and "Dump all threads" not in advice
 
 
 def test_the_table_has_the_operation_that_a_watchdog_gave_up():

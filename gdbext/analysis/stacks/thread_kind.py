@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, is_resting
+from gdbext.analysis.stacks.shown_frames import engine_frame, tells
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS, TASK_POOLS
-from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL
+from gdbext.knowledge.frames.python.interpreter import GIL_SYMBOLS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
@@ -20,6 +20,7 @@ from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, GO_AT_REST, HANDLERS, LAST_WORDS
 from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -33,6 +34,7 @@ _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = LAST_WORDS.union(HANDLERS.values())
 _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
+_BY_SYMBOL, _GIL = ("mutex", "condvar-idle", "unknown"), regex(GIL_SYMBOLS)
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?:\(\w{1,80}\))?(?::|$)")
 """Whoever raises does not wait for work."""
 _CUT_INSIDE = regex(r"not in the text: frames? 0\b")  # what it calls there may well wait
@@ -40,7 +42,6 @@ _ASLEEP = regex(ASLEEP)
 _GO_AT_REST = regex(GO_AT_REST)
 _DUMPS, _TASK_POOL = regex(DUMPS), regex(TASK_POOLS)
 _END = regex(f"{ENDS}|{STOPS}")
-_OF_THE_GIL = regex(TAKES_THE_GIL)
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
 _BOOK = FrameBook()
@@ -57,6 +58,8 @@ class _Reading(NamedTuple):
     busy: Optional[int]  # innermost frame, where it is code that is not known to wait
     own: bool  # which is code of the program itself
     engine: Optional[int]
+    caller: Optional[int]
+    innermost: Optional[int]  # the first frame that says more than how it waits
 
 
 class Judged:
@@ -103,11 +106,16 @@ def judge_thread(
         said = None  # the frames say of what
     if said is None and not (_HANDLED if kind in _VAGUE_KINDS else _dies_in(kind)).isdisjoint(thread.problems):
         said = "exited-or-crashed"
+    if said and rule is not None and rule.kind == "mpi" and rule.rank < API and WAIT_GROUPS[said] == "fatal":
+        frame = reading.innermost  # it died in what that wait has called
     captures = _captures(thread.calls)
+    if kind in _BY_SYMBOL and _GIL.match(str(captures.get(SYMBOL, ""))):
+        kind = "gil"
     return ThreadJudgement(
         kind=said or kind,
         frame=frame,
         engine_frame=reading.engine,
+        caller=reading.caller,
         collective=reading.collective,
         communicator=_communicator(captures),
         helper=helper,
@@ -255,8 +263,11 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
         busy = None
     own = busy is not None and not stack[busy].vendor
     fatal = rule is not None and WAIT_GROUPS[rule.kind] == "fatal"
-    engine = _engine_frame(stack, frames, at or 0, profile, fatal)
-    return _Reading(rule, at, helper, collective, python, busy, own, engine)
+    locks = rule is not None and rule.kind == "mutex"
+    engine = engine_frame(stack, frames, at or 0, profile, fatal, locks)
+    telling = [number for number, frame in enumerate(stack) if tells(frame)]
+    caller = next((number for number in telling if number >= (at or 0)), None)
+    return _Reading(rule, at, helper, collective, python, busy, own, engine, caller, next(iter(telling), None))
 
 
 def _stays(rule: FrameRule, outer: FrameRule, inside: Sequence[Known]) -> bool:
@@ -303,10 +314,10 @@ def _fits(rule: FrameRule, stack: List[Known], number: int, transparent: bool) -
         pattern = _pattern(rule.calls)
         if any(frame.name is not None and pattern.match(frame.name) for frame in stack[:number]):
             return False
-    if rule.under:
-        pattern = _pattern(rule.under)
-        return any(frame.name is not None and pattern.match(frame.name) for frame in stack[number + 1 :])
-    return True
+    outer = [frame.name for frame in stack[number + 1 :] if frame.name is not None]
+    if rule.not_under and any(map(_pattern(rule.not_under).match, outer)):
+        return False
+    return not rule.under or any(map(_pattern(rule.under).match, outer))
 
 
 @functools.lru_cache(maxsize=None)
@@ -367,27 +378,3 @@ def _own_thread(stack: List[Known]) -> Optional[str]:
         if all(pattern.match(frame.library) for frame in middle):
             return helper
     return None
-
-
-def _engine_frame(
-    stack: List[Known], frames: Sequence[Frame], start: int, profile: Optional[EngineProfile], fatal: bool
-) -> Optional[int]:
-    """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
-    was checked, not the check that ended it."""
-    numbers = [number for number in range(start, len(stack)) if not (fatal and reports_failure(stack[number].name))]
-    numbers = [number for number in numbers if not _OF_THE_GIL.match(stack[number].name or "")] or numbers
-    if profile is not None:
-        spaces = [_pattern(text) for text in profile.namespaces]
-        paths = [_pattern(text) for text in profile.python_paths]
-        for number in numbers:
-            name, frame = stack[number].name, frames[number]
-            if stack[number].python:
-                if any(path.search(frame.file or "") for path in paths):
-                    return number
-            elif name is not None and any(space.match(name) for space in spaces):
-                return number
-    for number in numbers:
-        if not (stack[number].vendor or stack[number].system or stack[number].entry):
-            return number
-    named = (number for number in numbers if stack[number].name and not stack[number].system)
-    return next(named, None) if fatal else None

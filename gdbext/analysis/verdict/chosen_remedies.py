@@ -13,6 +13,7 @@ from gdbext.analysis.verdict.candidate import Candidate
 from gdbext.analysis.verdict.job_view import JobView, Party
 from gdbext.analysis.verdict.open_stacks import look_again_remedy
 from gdbext.knowledge.causes.remedies import REMEDIES
+from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (
     CORE,
@@ -24,6 +25,9 @@ from gdbext.knowledge.dump_tools import (
     LOCK_NAMES,
     LOG_FILE,
     LOG_NAMES,
+    MUTEX,
+    OF_EACH,
+    PID,
     PLACE,
     DumpTool,
 )
@@ -32,6 +36,7 @@ from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.codes import Given
 from gdbext.model.text.digits import integer_or_none
+from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
@@ -87,11 +92,37 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
             found = next(filter(None, (re.search(names, line.text) for line in lines(view))), None)
             action = action.replace(place, found["path"] if found else unknown)
     action = action.replace(CORE, _core_of(view))
-    if PLACE in action:
+    pid, host = _pid(view)
+    there = f"On {host}: " if host and any(word in action for word in (PID, PLACE)) else ""
+    action = action.replace(PID, pid)
+    if MUTEX in action:
+        addresses = filter(None, (_value(one, MUTEX_ADDRESS) for one in _blamed(view, best)))
+        action = action.replace(MUTEX, hex(next(addresses, 0)))
+    if PLACE in action or OF_EACH in action:
         tool = _dump_of(view)
-        action = action.replace(PLACE, tool.command)
+        action = action.replace(PLACE, tool.command.replace("PID", pid)).replace(OF_EACH, tool.command)
         action = f"{tool.when}: {action[:1].lower()}{action[1:]}" if tool.when else action
-    return action
+    return f"{there}{action[:1].lower()}{action[1:]}" if there else action
+
+
+def _pid(view: JobView) -> Tuple[str, str]:
+    """The pid and the host of the one process of a text, for commands; else what stands for them."""
+    processes = view.snapshot.processes
+    if len(processes) != 1 or processes[0].given is not Given.TEXT or not processes[0].pid:
+        return "PID", ""
+    return str(processes[0].pid), processes[0].host or ""
+
+
+def _blamed(view: JobView, best: Candidate) -> Sequence[Party]:
+    return best.culprits or best.victims or view.parties
+
+
+def _value(party: Party, wanted: Tuple[str, str]) -> Optional[int]:
+    """The number that an argument of a function on its stack has."""
+    function, name = wanted
+    calls = party.thread.calls if party.thread is not None else ()
+    found = (frame.captures.get(name) for frame in calls if regex(function).match(frame.function or ""))
+    return next((value for value in found if isinstance(value, int)), None)
 
 
 def _core_of(view: JobView) -> str:
@@ -154,7 +185,11 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.crowded is not None and rule.crowded != is_crowded(view):
         return False
-    blamed = best.culprits or best.victims or view.parties
+    blamed = _blamed(view, best)
+    if rule.knows[0] and not any(_value(party, rule.knows) for party in blamed):
+        return False
+    if rule.lacks[0] and any(_value(party, rule.lacks) for party in blamed):
+        return False
     if (rule.rules or rule.not_rules) and not _rules_fit(rule, view, blamed):
         return False
     if rule.module and not any(_waits_in(party, rule.module) for party in blamed):

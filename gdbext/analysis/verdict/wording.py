@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, shown_by
-from gdbext.knowledge.causes.lone_waits import DOES, OPEN, OPEN_THERE, OpenThere
+from gdbext.knowledge.causes.lone_waits import (
+    BEGUN,
+    DOES,
+    IDLE_OR_LOST,
+    MAIN_UNREAD,
+    NAMED_LOCK,
+    OPEN,
+    OPEN_THERE,
+    RUNS_LOCKED,
+    WITHOUT_TIMER,
+    OpenThere,
+)
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
@@ -21,8 +33,9 @@ from gdbext.knowledge.frames.system.code_owners import (
 )
 from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.knowledge.log_lines.last_words import HIT, IN_NATIVE_CODE
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
-from gdbext.model.job import ONLY
+from gdbext.model.job import ONLY, RankSnapshot
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -57,10 +70,17 @@ def who(parties: Sequence[Party]) -> str:
         for party in parties:
             owners.setdefault(party.process.label, []).append(str(party.id))
         return label_list([f"{_threads(ids)} {label_list(ids)}{_of(process)}" for process, ids in owners.items()])
+    if len(parties) == 1 and parties[0].group != "fatal" and _one_of_many(parties[0].process):
+        return f"thread {parties[0].id}"
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
     return label_list([party.process.label for party in parties])
+
+
+def _one_of_many(process: RankSnapshot) -> bool:
+    """Whether the only thread that was read of the only process is not its first."""
+    return process.label == ONLY and len(process.threads) == 1 and lacks_main(process)
 
 
 def _of(process: str) -> str:
@@ -314,7 +334,11 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     if party.group != "fatal":
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")
-        does = filled_in((there.does if there is not None else "") or usual, {"where": where(party)})
+        captures = party.judged.captures
+        named = captures.get(SYMBOL) if party.kind == "mutex" else None
+        usual = NAMED_LOCK if named else WITHOUT_TIMER.get(usual, usual) if captures.get(UNTIL) == 0 else usual
+        does = (there.does if there is not None else "") or usual
+        does = filled_in(does, {"where": where(party), "lock": str(named)})
         shown = shown_by(party.process, party.thread)
         if party.kind == "mutex" and party.thread is not None and all(map(_says_nothing, party.thread.calls)):
             does = "waits for a lock; who asked for it is not on its stack"
@@ -331,11 +355,14 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         elif party.kind in _LOCKED and len(party.process.threads) > 1:
             explanation = f"Nothing that was read shows which thread holds {_LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            explanation = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
-            if given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1:
+            usual = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            explanation = _further_out(party, usual if there is None else there.open)
+            one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
+            if one_frame and there is None:
                 explanation = f"The text has only this frame of its stack. {explanation}"
-            explanation = explanation if there is None else there.open
-            explanation = explanation.format(unread="is not in the text" if given is Given.TEXT else "was not read")
+            explanation = explanation.replace(
+                "{unread}", "is not in the text" if given is Given.TEXT else "was not read"
+            )
             explanation = explanation.replace("makes", "made") if shown is not None and shown.when else explanation
         else:
             explanation = (
@@ -371,12 +398,26 @@ def only_reports(party: Party) -> bool:
     return bool(calls) and not named and all(reports_failure(frame.function) for frame in calls)
 
 
+def _further_out(party: Party, explanation: str) -> str:
+    """What is open, with what the names of frames further out tell of it."""
+    calls = _calls_from(party, party.frame(party.judged.frame))
+    caller, text = None, ""
+    if explanation == IDLE_OR_LOST:
+        caller, text = begun_work(calls), BEGUN
+    elif explanation == OPEN["mutex"]:
+        caller, text = runs_locked(calls), RUNS_LOCKED
+    if caller is not None:
+        return text.replace("{caller}", place(caller))
+    alone = explanation in (IDLE_OR_LOST, OPEN["io"]) and lacks_main(party.process)
+    return f"{explanation} {MAIN_UNREAD}" if alone else explanation
+
+
 def _special(party: Party) -> Optional[OpenThere]:
     """The row of special code that it waits in."""
     at = party.frame(party.judged.frame)
     calls = party.thread.calls if party.thread is not None else ()
-    owner = next((frame for frame in _calls_from(party, at) if not _says_nothing(frame)), at)
-    function, library = ("", "") if owner is None else (owner.function or "", owner.library or "")
+    owner = next((frame for frame in _calls_from(party, at) if not _says_nothing(frame)), at) or Frame(None)
+    function, library = owner.function or "", owner.library or ""
     outer = next((number for number, frame in enumerate(calls) if not _says_nothing(frame)), len(calls))
     waits = [frame.function or "" for frame in calls[:outer]]
     waits_in = calls[outer].library or "" if outer < len(calls) else ""
@@ -401,8 +442,9 @@ def _holder(party: Party) -> str:
 def _alone_name(party: Party) -> str:
     """`Thread 12`, where the text has several threads of one process without a name, or numbers its only one so."""
     process = party.process
-    unnamed = process.label == ONLY or party.kind in _LOCKED
-    several = len(process.threads) > 1 or (process.source == "text:gdb" and party.id != "1")
+    lacking = party.group != "fatal" and lacks_main(process)
+    unnamed = process.label == ONLY or party.kind in _LOCKED or lacking
+    several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
     if process.given is Given.TEXT and party.id and unnamed and several:
         return f"Thread {party.id}{_of(process.label)}"
     return start(who([party]))

@@ -119,11 +119,18 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
         "wait": verb(subjects, "waits", "wait"),
         "what": what(subjects) if subjects else "something",
         **_awaited(one, subjects),
+        "Who_was_read": _who_was_read(subjects),
         "what_where": where(subjects[0]) if subjects else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
         "are_all": verb([*culprits, *victims], "is", "are"),
         "Everybody": start(who([*culprits, *victims])) if subjects else "No rank",
     }
+
+
+def _who_was_read(subjects: Sequence[Party]) -> str:
+    """That nobody is seen to have the GIL, which says little of a process one thread of which was read."""
+    several = any(len(party.process.threads) > 1 for party in subjects)
+    return "No thread that was read holds it or runs Python code." if several else "No other thread was read."
 
 
 def _awaited(one: Hypothesis, subjects: Sequence[Party]) -> Dict[str, str]:

@@ -11,10 +11,15 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS
+from gdbext.knowledge.frames.networks.mpi import RETURNS_AT_ONCE
+from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
+from gdbext.knowledge.frames.python.interpreter import COLLECTS_GARBAGE, LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
 _FOR_THE_GPU = "waits for the GPU in {where}"
+_FOR_A_THREAD = "waits for another thread in {where}"
+_FOR_A_THREAD_OR_TIMER = "waits in {where} for another thread or a timer"
 _IN_THE_DRIVER = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas")
 
 DOES: Mapping[str, str] = {
@@ -32,18 +37,31 @@ DOES: Mapping[str, str] = {
     "ipc-queue": "waits for a message from another process in {where}",
     "gil": "waits for the GIL in {where}",
     "mutex": "waits for a lock in {where}",
-    "condvar-idle": "waits in {where} for another thread or a timer",
+    "condvar-idle": _FOR_A_THREAD_OR_TIMER,
     "io": "waits for I/O in {where}",
 }
 """Kinds without a row: `is in {where}`."""
 
-_IDLE_OR_LOST = "Whether it is only idle, or another thread should have woken it, {unread}."
+WITHOUT_TIMER = {_FOR_A_THREAD_OR_TIMER: _FOR_A_THREAD}
+"""Where the call's time limit was printed, and there is none."""
+NAMED_LOCK = "waits for the lock {lock} in {where}"
+"""Of a mutex whose variable the text names."""
+
+IDLE_OR_LOST = "Whether it is only idle, or another thread should have woken it, {unread}."
 _OF_THE_GPU = (
     "What keeps the GPU busy {unread}; in a job with several ranks it is often a collective that waits for one of them."
 )
 _OF_THE_DRIVER = "Why it does not return {unread}: the GPU may be busy, or another thread may hold the driver's lock."
 _OF_CHILD = "What the child does {unread}."
 _OF_PEERS = "Which peer it waits for {unread}."
+BEGUN = "By its name, {caller} is work in progress, so the thread is hardly idle. Which thread should wake it {unread}."
+"""In place of that, where a frame further out is called so."""
+RUNS_LOCKED = (
+    "{caller}, further out, by its name runs with a lock held: if it is the same lock, the thread waits for itself. "
+    "If not, the thread that holds it {unread}."
+)
+MAIN_UNREAD = "Nor is thread 1, the main thread."
+"""Behind that, where a debugger's first thread is not in the text."""
 
 OPEN: Mapping[str, str] = {
     "pinned-host-alloc": _OF_THE_GPU,
@@ -66,7 +84,7 @@ OPEN: Mapping[str, str] = {
     "ipc-queue": "The process that should send it {unread}.",
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
-    "condvar-idle": _IDLE_OR_LOST,
+    "condvar-idle": IDLE_OR_LOST,
     "io": "What it waits for {unread}.",
 }
 """Kinds without a row: one look cannot show whether it makes progress."""
@@ -86,6 +104,42 @@ class OpenThere:
 
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
+    OpenThere(
+        ("mpi", "stream-sync", "event-sync", "nccl-group-launch", "native-compute", "unknown"),
+        "That call returns at once. Whether a loop around it waits, and for whom, {unread}.",
+        function=RETURNS_AT_ONCE,
+        does="is in {where}",
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        "Who should trigger that event {unread}; it can be on another node.",
+        function=BEGUN_IN_REALM,
+        does="runs a task that waits for an event of Realm, in {where}",
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        "Which server has not answered {unread}.",
+        function=XRT_SERVERS,
+        does="waits for the XRT servers in {where}",
+    ),
+    OpenThere(
+        ("mutex",),
+        "Which line of Python called it {unread}; a Condition or a Queue waits there, too.",
+        function=LOCK_OF_PYTHON,
+        does="waits in acquire() of a lock of Python code, in {where}",
+    ),
+    OpenThere(
+        ("native-compute",),
+        "One look cannot show whether it makes progress. If it died there, an extension has damaged an object.",
+        function=COLLECTS_GARBAGE,
+        does="is in Python's garbage collector, in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        "Which code runs that loop, and what it waits for, {unread}.",
+        function=r"update_time_cache$",
+        does="polls in libevent's loop, in {where}",
+    ),
     OpenThere(
         _IN_THE_DRIVER,
         "The thread that holds the lock {unread}; usually it is in a CUDA call too.",
@@ -125,14 +179,14 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("condvar-idle",),
-        _IDLE_OR_LOST,
+        IDLE_OR_LOST,
         does="waits for a semaphore in {where}",
         through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
     ),
     OpenThere(
         ("condvar-idle",),
-        _IDLE_OR_LOST,
-        does="waits for another thread in {where}",
+        IDLE_OR_LOST,
+        does=_FOR_A_THREAD,
         through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
     ),
     OpenThere(
@@ -161,7 +215,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         ("io",),
         "Whether the driver is stuck or only slow {unread}.",
         function=RDMA_COMMANDS,
-        does="waits in {where} for the kernel's RDMA driver",
+        does="waits in {where} for the kernel's driver of the network adapter",
     ),
     OpenThere(
         ("ipc-queue",),

@@ -170,8 +170,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "gil-kept",
         "gil-deadlock",
-        "{Victims} {wait} for the GIL in {what_where}. No thread that was read holds it or runs Python code. One "
-        "sample cannot tell a deadlock from a long call.",
+        "{Victims} {wait} for the GIL in {what_where}. {Who_was_read} One sample cannot "
+        "tell a deadlock from a long call.",
         "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
         via=("kept",),
         ends=("thread",),

@@ -40,9 +40,9 @@ step = partial(FrameRule, rank=STEP)
 """A frame of what an engine does in each of its steps."""
 
 
-def lock(id: str, function: str, source: str, rank: int = LOCK) -> FrameRule:
+def lock(id: str, function: str, source: str, rank: int = LOCK, captures: Tuple[str, ...] = ()) -> FrameRule:
     """A function that takes a lock."""
-    return FrameRule(id, "mutex", function, source, rank=rank)
+    return FrameRule(id, "mutex", function, source, rank=rank, captures=captures)
 
 
 def message(id: str, function: str, source: str, rank: int = STEP) -> FrameRule:

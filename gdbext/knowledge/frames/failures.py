@@ -76,6 +76,12 @@ REPORTERS = (
 )
 """Functions that report a failure, or end the process for it: where it failed stands further out."""
 
+UNWINDERS = (
+    r"(?:backtrace|std::backtrace\w*|std::sys(?:_common)?::backtrace)::|_Unwind_\w+|unw_\w+|(?:.*::)?(?:print_?|capture_?|get_?)?"
+    r"(?:[bB]ack_?[tT]race|[sS]tack_?[tT]race)(?:_handler)?$"
+)
+"""Functions that walk the stack in which they are, for whoever prints it."""
+
 HANDLER_FIRST = ("text:glog", "text:gfortran")
 """Sources of stacks whose innermost frame, if it has no name, is the return from their tool's signal handler."""
 

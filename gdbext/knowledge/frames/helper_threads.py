@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gdbext.knowledge.frame_precedence import LEAF, LOCK
+from gdbext.knowledge.frames.networks.mpi import INSIDE
 from gdbext.knowledge.row_kinds import FrameRule, ThreadName
 
 
@@ -34,7 +35,7 @@ CALLERS = (
     "pool-caller",
     "ucx-progress",
     "ucx-finish",
-    "mpi-inside",
+    *INSIDE,
     "ggml-caller",
 )
 """Rules of threads that stand in a helper's functions and are none."""

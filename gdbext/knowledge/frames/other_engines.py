@@ -27,7 +27,24 @@ def _python_collectives() -> Tuple[FrameRule, ...]:
     )
 
 
+BEGUN_IN_REALM = r"Realm::(?:Event::(?:external_)?wait\w*|Thread::wait_for_condition<)"
+"""A task of Legion that waits for an event of Realm; its thread then sleeps in the scheduler, as idle ones do."""
+XRT_SERVERS = r"xla::XrtComputationClient::(?!\w*(?:Releaser|Loop|Thread))\w+$"
+"""torch_xla before 2.0: asks the XRT servers of its TPU and waits for their answers."""
+
 _WAITS = (
+    step(
+        "legion-event",
+        "condvar-idle",
+        BEGUN_IN_REALM,
+        "Legion runtime/realm/event_impl.cc, threads.inl",
+    ),
+    step(
+        "xrt-servers",
+        "condvar-idle",
+        XRT_SERVERS,
+        "pytorch/xla third_party/xla_client/xrt_computation_client.cc",
+    ),
     step(
         "triton-idle",
         "condvar-idle",

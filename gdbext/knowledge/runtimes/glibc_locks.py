@@ -11,6 +11,11 @@ from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
+SYMBOL = "symbol of what is waited for"
+"""What debuggers print behind the address of a lock that is a variable, as a captured value: `gil_cond+40`."""
+UNTIL = "abstime"
+"""The argument of glibc's waits that says until when: 0 for no limit."""
+
 
 @dataclass(frozen=True)
 class LockCall:

@@ -148,6 +148,13 @@ ROWS: Tuple[Row, ...] = (
         r"(?:[ _](?:DP|PP|TP|EP|PCP|DCP|CP)\d{1,5}){0,5}:?$",
         lambda match: ProcessHead(title=match.string.strip(" :")),
     ),
+    row(
+        "",
+        "pid",
+        r"\s{0,4}(?i:node|host)(?i:name)?[ =:]{1,3}(?P<host>[\w.-]{1,64}), {0,2}pid[ =:]{1,3}(?P<pid>\d{2,9})"
+        r"\s{0,4}:?\s*$",
+        lambda match: ProcessHead(title=match.string.strip(" :"), pid=int(match["pid"]), host=match["host"]),
+    ),
     row("", ":", r".", _introduced_stack),
     row(
         "",

@@ -158,7 +158,7 @@ def _decisive(process: RankSnapshot, judged: ProcessJudgement) -> Tuple[str, str
     """The engine's frame, else the one that decides; and the name of its thread."""
     for thread, kind in zip(process.threads, judged.threads):
         if thread.id == judged.wait.thread:
-            number = kind.engine_frame if kind.engine_frame is not None else judged.wait.frame
+            number = kind.shown if kind.shown is not None else judged.wait.frame
             if number is None or not 0 <= number < len(thread.calls):
                 return "", one_line(thread.name, 40)
             frame = thread.calls[number]

@@ -54,7 +54,7 @@ def _of_process(drawing: Drawing, waiters: Sequence[Party]) -> None:
     if len(locks) == 1:
         _again(drawing, locks[0])
     for party in waiters:
-        if party.kind == "gil":
+        if party.kind == "gil" and party.judged.rule not in _OF_PYTHON:  # else an address alone tells of it
             _kept(drawing, party, others)
 
 
@@ -72,10 +72,10 @@ def _joined(drawing: Drawing, waiter: Party, others: Sequence[Party]) -> None:
 def _again(drawing: Drawing, party: Party) -> None:
     """A lock that its owner took further out, before it called other code that came back to it."""
     frames = _asking(party)
-    wanted = _owner(frames[0]) if frames else None
+    wanted = owner_of(frames[0]) if frames else None
     foreign = False
     for frame in frames[1:]:
-        owner = _owner(frame)
+        owner = owner_of(frame)
         if foreign and wanted is not None and owner == wanted and not _loop.match(_called(frame)):
             lock = open_lock(drawing, party)
             if lock is not None:
@@ -139,11 +139,11 @@ def _asking(party: Party) -> List[Frame]:
 
 def _wanted(party: Party) -> Optional[str]:
     frames = _asking(party)
-    return _owner(frames[0]) if frames else None
+    return owner_of(frames[0]) if frames else None
 
 
 def _callers(party: Party) -> List[Optional[str]]:
-    return [_owner(frame) for frame in _asking(party)]
+    return [owner_of(frame) for frame in _asking(party)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -158,7 +158,7 @@ def _scope(function: str) -> str:
     return ""
 
 
-def _owner(frame: Frame) -> Optional[str]:
+def owner_of(frame: Frame) -> Optional[str]:
     """What a function belongs to: its class, or the file that it is written in."""
     return (_scope(frame.function or "") if frame.language == "native" else "") or frame.file
 

@@ -8,6 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
+from gdbext.analysis.waits.edges.assumed_holders import owner_of
 from gdbext.knowledge.causes.held_by_frames import (
     ENDS,
     EXITS,
@@ -21,6 +22,7 @@ from gdbext.knowledge.causes.held_by_frames import (
 )
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.model.codes import Given
+from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.waits import Edge, Node
 
@@ -38,7 +40,7 @@ class _Locks(NamedTuple):
 
     wants: Optional[HeldLock]
     has: Optional[HeldLock]
-    interrupted: bool  # it is in a signal handler
+    interrupted: bool  # it is in a signal handler, and what that interrupted may have it
 
 
 def held_locks(drawing: Drawing, waiters: Sequence[Party]) -> None:
@@ -98,7 +100,23 @@ def _locks(party: Party) -> _Locks:
         first_own += 1
     stop = next((number for number in range(first_own, len(names)) if _is(INTERRUPTED, names[number])), None)
     has = next((row for row in HELD if _has(row, names, system, first_own, stop)), None)
-    return _Locks(wants, has, stop is not None)
+    if has is None and wants is None and stop is not None:  # a signal may find it in the middle of that call
+        has = next((row for row in HELD for name in names[stop + 1 : stop + 2] if _is(row.wants, name)), None)
+    return _Locks(wants, has, stop is not None and _may_have(party.thread.calls, first_own, stop, wants))
+
+
+def _may_have(calls: Sequence[Frame], asks: int, stop: int, wants: Optional[HeldLock]) -> bool:
+    """Whether what a signal interrupted may have the lock that its handler wants: code that a row knows, or of the same
+    class, file or library; or nobody knows what it was."""
+    interrupted = calls[stop + 1 :]
+    if not interrupted or any(frame.function is None for frame in interrupted):
+        return True
+    if wants is not None:
+        names = [frame.function or "" for frame in interrupted]
+        return any(_is(wants.wants, name) or _is(wants.holds, name) for name in names)
+    handler = [frame for frame in calls[asks:stop] if frame.function]
+    owners = {name for frame in handler for name in (owner_of(frame), frame.library) if name}
+    return any(name in owners for frame in interrupted for name in (owner_of(frame), frame.library))
 
 
 def _own_end(names: Sequence[str], system: Sequence[bool], at: int) -> int:

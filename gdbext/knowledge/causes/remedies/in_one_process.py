@@ -3,7 +3,13 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
-from gdbext.knowledge.causes.remedies.remedy_constants import ABORTS_COMMUNICATOR, ALLOCATES, FOR_THE_GPU, SHUTS_DOWN
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    ABORTS_COMMUNICATOR,
+    ALLOCATES,
+    FOR_THE_GPU,
+    GIL_HOLDER,
+    SHUTS_DOWN,
+)
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -15,8 +21,7 @@ _JOINED = "a shutdown that joins a thread waits as long as that thread waits for
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gil-deadlock",
-        "Find the thread that holds the GIL: `py-spy dump --native --pid PID > dump.txt` marks it `+gil`; then "
-        "gdbext diagnose dump.txt",
+        GIL_HOLDER,
         "what that thread waits for is the cause; a thread that waits for the GIL is its victim",
         "py-spy documentation, dump",
         named=False,

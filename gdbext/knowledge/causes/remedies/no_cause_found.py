@@ -7,8 +7,14 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     CHILD_WAITS,
     FOR_THE_GPU,
+    GIL_HOLDER,
+    MUTEX_ADDRESS,
+    OF_LOCKED,
+    POLLS,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
+from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -157,7 +163,49 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump every process of the job at the same time: {dump} > rank0.txt; then gdbext diagnose rank*.txt",
+        "Dump the stacks of Python too, they show who waits where: py-spy dump --pid {pid} > dump.txt (on macOS: sudo "
+        "py-spy); then gdbext diagnose dump.txt",
+        "the frames of the interpreter do not show which function of Python they run",
+        "py-spy documentation, dump",
+        kinds=("mutex",),
+        through=LOCK_OF_PYTHON,
+        python=False,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Check that the XRT servers run and can be reached: nc -vz HOST PORT, with the addresses in XRT_TPU_CONFIG or "
+        "XRT_WORKERS; then read their logs",
+        "the client waits until each server has answered",
+        "pytorch/xla third_party/xla_client/computation_client.cc",
+        kinds=("condvar-idle",),
+        through=XRT_SERVERS,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump every process of the job at the same time, on all nodes: {dump of each} > node0.txt; then gdbext "
+        "diagnose node*.txt",
+        "an event of Realm is triggered by a task, a copy or a message, which may be on another node",
+        "Legion runtime/realm/event_impl.cc",
+        kinds=("condvar-idle",),
+        through=BEGUN_IN_REALM,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        GIL_HOLDER,
+        "what that thread waits for is the cause; a thread that waits for the GIL is its victim",
+        "py-spy documentation, dump",
+        kinds=("gil",),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump every process of the job at the same time: {dump of each} > rank0.txt; then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
@@ -175,6 +223,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt), and compare the outer frames, those "
+        "of the program; the innermost ones of a loop that polls always differ",
+        "a thread that polls runs all the time, also where what it asks for never comes",
+        "MPI 4.1, MPI_Test; libevent event.c",
+        through=POLLS,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt); a thread that moved is not stuck, "
         "one that did not is stuck or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
@@ -182,6 +240,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=_MAY_RUN,
         alone=True,
         pasted_from=NOT_OF_CHECKERS,
+        not_through=POLLS,
         given=("text",),
     ),
     RemedyRule(
@@ -197,7 +256,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
         "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
-        "errors of the network card (mlx5, bnxt_re, irdma, ...)",
+        "errors of the network card (mlx5, bnxt_re, irdma, cxi, ...)",
         "the call is a command to the kernel's driver: no other thread of the process can end it, and unmapping much "
         "memory takes a while",
         "rdma-core libibverbs/cmd.c, cmd_mr.c; proc(5)",
@@ -219,6 +278,29 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "See who holds the lock: gdb -p {pid} -batch -ex 'x/3dw {mutex}'; the third number is the LWP of its holder",
+        "__data.__owner of a pthread mutex, its third word, is the thread id (LWP) of its holder",
+        "glibc nptl, pthread_mutex_t",
+        kinds=("mutex",),
+        alone=True,
+        knows=MUTEX_ADDRESS,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Ask gdb who holds the lock: in the frame that called pthread_mutex_lock, p NAME.__data.__owner with the name "
+        "of the mutex there; compare it with this thread's LWP",
+        "__data.__owner of a pthread mutex is the thread id (LWP) of its holder",
+        "glibc nptl, pthread_mutex_t",
+        kinds=("mutex",),
+        alone=True,
+        whole=False,
+        lacks=MUTEX_ADDRESS,
+        given=("text",),
+        through=OF_LOCKED,
+    ),
+    RemedyRule(
+        "unknown",
         "Ask gdb who holds the lock: select the waiting thread and the frame of pthread_mutex_lock, then `p *mutex` "
         "(x86-64 without glibc's debug information: `x/4dw $rdi` in frame 0)",
         "__data.__owner of a pthread mutex, its third word, is the thread id (LWP) of its holder",
@@ -228,7 +310,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         whole=True,
         given=("text",),
         pasted_from=r"text:gdb",
-        through=r"_*(?:GI_)?_*pthread_mutex_(?:timed|clock)?lock",
+        through=MUTEX_ADDRESS[0],
+        lacks=MUTEX_ADDRESS,
     ),
     RemedyRule(
         "unknown",
@@ -254,6 +337,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=_NOT_DEAD,
         not_kinds=_MAY_RUN,
         pasted_from=NOT_OF_CHECKERS,
+        not_through=POLLS,
         given=("text",),
     ),
     RemedyRule(

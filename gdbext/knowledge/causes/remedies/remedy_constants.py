@@ -1,6 +1,8 @@
 """Kinds of waits, functions and words that remedies share."""
 
 from gdbext.knowledge.causes.held_by_frames import ENDS, EXITS
+from gdbext.knowledge.frames.networks.mpi import RETURNS_AT_ONCE
+from gdbext.knowledge.frames.system.code_owners import RUNS_LOCKED
 
 SANITIZER = "Compute Sanitizer manual, NVIDIA"
 ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
@@ -9,8 +11,14 @@ APPLE = r"-\[|MTL|at::mps::"
 """Functions of Apple's GPU stack: one GPU, no NCCL."""
 CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid)(?:_nocancel|64)?(?:@\S*)?$|(?:\w+\.)*_try_wait$"
 """Calls that wait for the end of a child; `_try_wait` is of Python's subprocess."""
-RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$"
-"""Of libibverbs: a write() or an ioctl() to /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c)."""
+RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"
+"""A write() or an ioctl() to the file of a network's driver: /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c),
+/dev/cxiN (libcxi.c)."""
+POLLS = (
+    rf"{RETURNS_AT_ONCE}|update_time_cache$|vgetns$|__vdso_\w+$|do_(?:monotonic|realtime)\w*$"
+    r"|_*(?:vdso_)?(?:clock_)?gettime(?:ofday)?$"
+)
+"""Who asks or reads the clock does so again and again: its innermost frames change, whether or not it goes on."""
 SHUTS_DOWN = f"(?:{ENDS})|(?:{EXITS})"
 ABORTS_COMMUNICATOR = r"(?:\w+::)*\w*Comm\w*Abort$|(?:\w+::)+abort$"
 BUILDS_EXTENSION = r"(?:_jit_compile|load_inline|.*file_baton)"
@@ -21,3 +29,11 @@ ADDRESS = (
 """An address of the network in a line of a log: of IPv4, of IPv6 between brackets, or a host with a port."""
 PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
 """The rank to which a connection was wanted, in such a line."""
+GIL_HOLDER = (
+    "Find the thread that holds the GIL: `py-spy dump --native --pid {pid} > dump.txt` marks it `+gil`; then gdbext "
+    "diagnose dump.txt"
+)
+MUTEX_ADDRESS = (r"_*(?:GI_)?_*pthread_mutex_(?:timed|clock)?lock(?:_full)?\w*$", "mutex")
+"""The function of glibc that waits for a mutex, and its argument with the address."""
+OF_LOCKED = rf"(?:.*(?:::|\.))?{RUNS_LOCKED}"
+"""A function that runs with a lock held, by its name."""

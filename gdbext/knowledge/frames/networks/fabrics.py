@@ -79,6 +79,13 @@ RULES = (
         "infiniband/verbs.h: a call into the kernel's driver, which pins memory or waits for the adapter",
         rank=LOCK,
     ),
+    FrameRule(
+        "cxi-driver",
+        "io",
+        r"cxil_\w+$",
+        "libcxi.c: a write() to the file of Slingshot's driver, which pins memory or sets up a queue",
+        rank=STEP + 1,
+    ),
     message(
         "openshmem",
         r"(p?o?shmemx?|shmem_internal|shmem_transport|mca_(scoll|spml|atomic))_(?!init|my_pe|n_pes|malloc|free)\w+",

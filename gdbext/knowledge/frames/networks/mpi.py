@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from gdbext.knowledge.frame_precedence import API, FATAL, LOCK, OUTER, STEP
+from gdbext.knowledge.frame_precedence import API, FATAL, LEAF, LOCK, OUTER, STEP
+from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS
 from gdbext.knowledge.row_kinds import FrameRule
 
-_CALLS = (
+_COLLECTIVES = (
     (r"I?allreduce", "all_reduce"),
     (r"I?allgatherv?", "all_gather"),
     (r"I?bcast", "broadcast"),
@@ -17,6 +18,9 @@ _CALLS = (
     (r"I?gatherv?", "gather"),
     (r"I?scatterv?", "scatter"),
     (r"I?barrier", "barrier"),
+)
+_CALLS = (
+    *_COLLECTIVES,
     (r"[IBSR]?send(_init)?", "send"),
     (r"(I?m?recv(_init)?|m?probe)", "recv"),
     (r"sendrecv(_replace)?", "send_recv"),
@@ -37,6 +41,31 @@ def _calls() -> Tuple[FrameRule, ...]:
         for names, collective in _CALLS
     )
 
+
+def _inside() -> Tuple[FrameRule, ...]:
+    """Of a stack that ends before the call of the program: what does the collective."""
+    return tuple(
+        FrameRule(
+            f"mpi-inside-{collective}",
+            "mpi",
+            rf"(?i:(?:MPIR_|MPIDI?_(?:[A-Z]+_(?:mpi_)?)?|(?:ompi|mca)_coll_[a-z0-9]+_){names}(?:_\w+)?$)",
+            "MPICH src/mpi/coll, Open MPI ompi/mca/coll: algorithms are called after their collective",
+            rank=STEP + 2,
+            collective=collective,
+            not_under=rf"(?i:P?MPI_)|{JOB_STARTS}|ompi_comm_|MPIR?D?I?_Comm_",
+        )
+        for names, collective in _COLLECTIVES
+    )
+
+
+INSIDE = ("mpi-inside", *(f"mpi-inside-{collective}" for _, collective in _COLLECTIVES))
+"""Rules of what stands inside of a call of MPI."""
+RETURNS_AT_ONCE = (
+    r"(?i:P?MPI_(?:Test\w*|Im?probe|Request_get_status\w*|Win_test)_{0,2}$)"
+    r"|ompi_request_default_test\w*$|MPIR_Test\w*$"
+    r"|(?:cuda|cu|hip)(?:Stream|Event)Query(?:_ptsz)?$|p?ncclCommGetAsyncError$"
+)
+"""Calls that ask whether something has ended and wait for nothing: who is seen there asks again and again."""
 
 RULES = (
     *_calls(),
@@ -77,6 +106,14 @@ RULES = (
         "mpi.h",
         rank=API,
     ),
+    *_inside(),
+    FrameRule(
+        "mpi-inside",
+        "mpi",
+        r"(ompi_request_(default_)?(wait|test)\w*|ompi_sync_wait\w*|ompi_coll_base_sendrecv\w*|MPIR_(Wait|Test)\w*|MPIC_\w+|MPID_Progress_wait)$",
+        "Open MPI ompi/request, MPICH src/mpi: who waits, and makes progress meanwhile",
+        rank=STEP + 1,
+    ),
     FrameRule(
         "mpi-inside",
         "mpi",
@@ -91,6 +128,13 @@ RULES = (
         "PMIx and ORTE progress threads; NVIDIA/nccl#1550",
         rank=LOCK,
         helper="MPI event loop",
+    ),
+    FrameRule(
+        "event-loop-clock",
+        "io",
+        r"update_time_cache$",
+        "libevent event.c: its loop reads the clock each time round; Open MPI's progress runs it without sleeping",
+        rank=LEAF,
     ),
     FrameRule(
         "mpi-launcher",

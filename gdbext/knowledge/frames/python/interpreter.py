@@ -12,6 +12,16 @@ from gdbext.knowledge.row_kinds import FrameRule
 _C10D = r"torch/distributed/distributed_c10d\.py$"
 _FUNCTIONAL = r"torch/distributed/(_functional_collectives(_impl)?|nn/functional)\.py$"
 
+LOCK_OF_PYTHON = r"(?:lock_PyThread_acquire_lock|rlock_acquire|acquire_timed)$"
+"""What runs the acquire() of a lock that Python code has: of threading, of a Condition, of a Queue."""
+GIL_SYMBOLS = r"(?:gil|switch)_(?:cond|mutex)\b|_PyRuntime\+"
+"""Variables of CPython's GIL: static until 3.6, since then in _PyRuntime, whose other locks lie on the heap."""
+COLLECTS_GARBAGE = (
+    r"(?:gc_collect\w*|_PyGC_\w+|visit_(?:decref|reachable)|subtract_refs|deduce_unreachable|move_unreachable"
+    r"|collect_(?:generations|with_callback))$"
+)
+"""Python's garbage collector."""
+
 _COLLECTIVES = (
     (r"all_reduce\w*", "all_reduce"),
     (r"_?all_gather\w*|all_gather_into_tensor", "all_gather"),
@@ -66,6 +76,20 @@ _NATIVE = (
         r"(drop_gil|_?PyEval_HandlePending|eval_frame_handle_pending)$",
         "CPython ceval_gil.c",
         rank=STEP,
+    ),
+    FrameRule(
+        "python-thread-lock",
+        "mutex",
+        LOCK_OF_PYTHON,
+        "CPython _threadmodule.c: acquire() of a lock, called by Python code",
+        rank=LOCK + 1,
+    ),
+    FrameRule(
+        "python-collects",
+        "native-compute",
+        COLLECTS_GARBAGE,
+        "CPython Modules/gcmodule.c, Python/gc.c",
+        rank=LOCK,
     ),
     FrameRule(
         "python-thread-lock",

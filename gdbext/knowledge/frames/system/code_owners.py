@@ -1,6 +1,9 @@
 """Whose code a frame is, by file and function name: regular expressions, matched from the start unless it is said."""
 
-NO_NAME = r"(\?\?|0x[0-9a-fA-F]+|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown|_?_?\?+)$"
+NO_NAME = (
+    r"(\?\?|0x[0-9a-fA-F]+|[0-9a-fA-F]{12,16}|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown"
+    r"|_?_?\?+)$"
+)
 """What debuggers print for code without a name."""
 
 PUBLIC = (
@@ -97,7 +100,10 @@ INTERPRETER = (
 )
 """C functions of CPython."""
 
-DRIVER_MODULES = r"lib(cuda|cudadebugger|cudart|nccl|rccl|cublas\w*|hip\w*|amdhip64|hsa\w*|ze_intel_gpu|ascend_hal)\b"
+DRIVER_MODULES = (
+    r"lib(cuda|cudadebugger|cudart|nccl|rccl|cublas\w*|hip\w*|amdhip64|hsa\w*|ze_intel_gpu|ascend_hal)\b"
+    r"|nvcuda\w*\.dll"
+)
 """Libraries that poll for the device: a nameless frame of theirs on top computes nothing."""
 
 SLEEPS_IN_KERNEL = (
@@ -112,7 +118,7 @@ SLEEPS_IN_KERNEL = (
     "ioctl",
 )
 
-CUDA_DRIVER_MODULES = r"libcuda(debugger)?\."
+CUDA_DRIVER_MODULES = r"libcuda(debugger)?\.|nvcuda\w*\.dll"
 """The user part of the driver: holds its lock while it calls hooks and callbacks."""
 
 STANDARD_FILES = (
@@ -131,3 +137,17 @@ WAITS_OF_WINDOWS = r"(?:ntdll!)?(?:Zw|Nt)[A-Z]\w+$|(?:KERNELBASE!)?(?:SleepEx?|W
 
 NAMELESS_PYTHON = ("<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 """How Python calls code without a name: its line says more."""
+
+LOOPS_FOR_WORK = r"(?i:loop|work|thread|listen|serve|schedul|dispatch|consum|monitor|watch|idle|background|daemon|poll)"
+"""Searched in a function's own name: code that waits for work as long as it lives."""
+
+_BEGUN = (
+    r"init|initiali[sz]e\w*|set_?up|load|save|sync|synchroni[sz]e|compile|connect|all_?reduce"
+    r"|all_?gather|broadcast|train|fit|forward|backward|generate|predict|infer|prefill|checkpoint"
+    r"|wait_?(?:for_?|until_?)?(?:all|complet\w*|done|finish\w*|ready|result\w*|devices?|stream|ops)"
+)
+BEGUN_WORK = rf"(?:(?:^|_)|(?<=[a-z0-9])(?=[A-Z]))(?i:{_BEGUN})(?=$|_|\d|(?<=[a-z])[A-Z])"
+"""Searched there: what somebody has begun and waits for the end of."""
+
+RUNS_LOCKED = r"(?!(?i:is|was|not|if|try)_?[lL])\w*(?<![uU]n)(?:(?<=_)locked|(?<=[a-z0-9])Locked)$"
+"""How functions are called that must be called with their object's lock held."""

@@ -33,12 +33,14 @@ RULES = (
         rf"{_ABSL}(base_internal::(SpinLock|CallOnce|call_once)|Mutex::((Reader|Writer)?Lock|lock(_shared)?$)|call_once)"
         rf"|AbslInternalSpinLockDelay",
         "abseil-cpp base/internal/spinlock.cc, synchronization/mutex.cc; grpc#38020",
+        captures=("w",),
     ),
     lock(
         "lock-tcmalloc",
         r"(base::(internal|subtle)::)?SpinLock(Delay|Holder|::)|tcmalloc::CentralCacheLockAll"
         r"|tcmalloc::tcmalloc_internal::AllocationGuard",
         "gperftools src/base/spinlock.cc; gperftools#932, #1212",
+        captures=("w",),
     ),
     lock(
         "lock-jemalloc",

@@ -135,7 +135,7 @@ def _where(
     if judgement is None or thread is None:
         return ""
     judged = next((one for seen, one in zip(process.threads, judgement.threads) if seen is thread), None)
-    for number in (judged.engine_frame if judged else None, judgement.wait.frame):
+    for number in (judged.shown if judged else None, judgement.wait.frame):
         if number is not None and 0 <= number < len(thread.frames):
             return frame_text(thread.frames[number], style)
     return ""

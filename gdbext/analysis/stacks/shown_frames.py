@@ -1,0 +1,67 @@
+"""Which frame of a stack people are shown: the engine's own, or the first that tells more than how its thread waits."""
+
+from __future__ import annotations
+
+import functools
+from typing import Optional, Sequence
+
+from gdbext.analysis.failures.check_messages import reports_failure
+from gdbext.analysis.stacks.frame_facts import Known
+from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS
+from gdbext.knowledge.frames.failures import UNWINDERS
+from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL
+from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.frames.system.libc import SIGNAL
+from gdbext.knowledge.row_kinds import EngineProfile
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+
+_OF_THE_GIL = regex(TAKES_THE_GIL)
+_INSIDE = regex(INSIDE_LOCKS)
+_TRAMPOLINE = regex(f"{SIGNAL}|{code_owners.WAITS_OF_WINDOWS}|{UNWINDERS}")
+_pattern = functools.lru_cache(maxsize=None)(regex)
+
+
+def engine_frame(
+    stack: Sequence[Known],
+    frames: Sequence[Frame],
+    start: int,
+    profile: Optional[EngineProfile],
+    fatal: bool,
+    locks: bool,
+) -> Optional[int]:
+    """The first frame of the engine's own code, from the deciding frame outwards; of a thread that dies the one that
+    was checked, not the check that ended it, and of one that waits for a lock the one that asked for it."""
+    numbers = [number for number in range(start, len(stack)) if not _TRAMPOLINE.match(stack[number].name or "")]
+    numbers = [number for number in numbers if not (fatal and reports_failure(stack[number].name))]
+    numbers = [number for number in numbers if not _OF_THE_GIL.match(stack[number].name or "")] or numbers
+    if locks:
+        asks = next((number for number in numbers if _asks(stack[number])), None)
+        numbers = numbers if asks is None else [number for number in numbers if number >= asks]
+    if profile is not None:
+        spaces = [_pattern(text) for text in profile.namespaces]
+        paths = [_pattern(text) for text in profile.python_paths]
+        for number in numbers:
+            name, frame = stack[number].name, frames[number]
+            if stack[number].python:
+                if any(path.search(frame.file or "") for path in paths):
+                    return number
+            elif name is not None and any(space.match(name) for space in spaces):
+                return number
+    for number in numbers:
+        if not (stack[number].vendor or stack[number].system or stack[number].entry):
+            return number
+    named = (number for number in numbers if stack[number].name and not stack[number].system)
+    return next(named, None) if fatal else None
+
+
+def _asks(frame: Known) -> bool:
+    """Whether a frame is no code of locks, but asked for one."""
+    return not (frame.system or frame.entry) and frame.name is not None and not _INSIDE.match(frame.name)
+
+
+def tells(frame: Known) -> bool:
+    """Whether a frame says more of its thread than how it waits, or that somebody prints its stack."""
+    return not (frame.system or frame.entry or _TRAMPOLINE.match(frame.name or "")) and bool(
+        frame.name or frame.library
+    )

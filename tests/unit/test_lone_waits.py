@@ -1,0 +1,225 @@
+"""What one pasted thread waits for, told by the frames and values that say it, and not where they do not."""
+
+import pytest
+
+from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.stack import Frame
+from gdbext.parsers import parse_files
+
+pytestmark = pytest.mark.pure
+
+
+def diagnosis(text):
+    return judge(parse_files([("pasted.txt", text.encode())]))
+
+
+def told(text):
+    verdict = diagnosis(text).verdict
+    return verdict.summary, " | ".join(one.action for one in verdict.remedies)
+
+
+def stack(*frames, head=""):
+    return head + "".join(f"#{number}  0x00007f31a90c{number:04x} in {one}\n" for number, one in enumerate(frames))
+
+
+CONDITION = "pthread_cond_wait@@GLIBC_2.3.2 () from /lib/libpthread.so.0"
+MUTEX = "pthread_mutex_lock (mutex=0x7b5928) at pthread_mutex_lock.c:114"
+FUTEX = "__futex_abstimed_wait_common64 (abstime=0x{until}, futex_word=0x5555 <{symbol}>) at futex-internal.c:57"
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["Wait", "XlaClient::InitializeDevices"], "XlaClient::InitializeDevices"),
+        (["pool_get", "load_model", "main"], "load_model"),
+        (["Wait", "ns::Loader<int, ns::Init>::SaveAll"], "ns::Loader<int, ns::Init>::SaveAll"),
+        (["Queue::pop", "Pool::worker_loop", "Pool::init"], None),
+        (["Queue::pop", "download", "initial_payload"], None),
+        (["gomp_barrier_wait_end", "tbb::commit_wait"], None),
+    ],
+)
+def test_work_that_was_begun_has_a_name_and_no_loop_is_nearer(names, found):
+    frame = begun_work([Frame(name) for name in names])
+    assert (frame.function if frame is not None else None) == found
+
+
+@pytest.mark.parametrize(
+    ("caller", "found"),
+    [
+        ("wise_flush_locked", True),
+        ("Pool::DrainLocked", True),
+        ("putc_unlocked", False),
+        ("Mutex::IsLocked", False),
+        ("page_is_unlocked", False),
+        ("blocked", False),
+    ],
+)
+def test_who_runs_with_a_lock_held_says_so(caller, found):
+    assert (runs_locked([Frame("callback"), Frame(caller), Frame("main")]) is not None) == found
+    assert runs_locked([Frame(caller)]) is None
+
+
+def test_whoever_loads_is_hardly_idle():
+    summary, _ = told(stack(CONDITION, "Latch::Wait ()", "Engine::LoadWeights () at engine.cc:12"))
+    assert "Engine::LoadWeights (engine.cc:12) is work in progress" in summary
+    summary, _ = told(stack(CONDITION, "Latch::Wait ()", "Engine::next_request () at engine.cc:12"))
+    assert "Whether it is only idle" in summary
+
+
+def test_a_lock_that_a_caller_has_by_its_name_may_be_its_own():
+    summary, advice = told(
+        stack("pthread_mutex_lock () from /lib/libpthread.so.0", "cb ()", "flush_locked () at w.c:4")
+    )
+    assert "flush_locked (w.c:4), further out, by its name runs with a lock held" in summary
+    assert "__data.__owner" in advice
+    summary, advice = told(stack("pthread_mutex_lock () from /lib/libpthread.so.0", "cb ()", "flush () at w.c:4"))
+    assert "by its name" not in summary and "__owner" not in advice
+
+
+def test_the_address_of_a_mutex_leads_to_its_holder():
+    waits = "__lll_lock_wait (futex=0x7b5928) at lowlevellock.c:45"
+    assert "x/3dw 0x7b5928" in told(stack(waits, MUTEX, "take (mutex=0x60f500)"))[1]
+    hidden = "pthread_mutex_lock (mutex=<optimized out>) at pthread_mutex_lock.c:114"
+    assert "x/3dw" not in told(stack(hidden, "take (mutex=0x60f500)"))[1]
+
+
+def test_the_variable_of_a_lock_is_its_name():
+    delay = "base::internal::SpinLockDelay (w=0x7f16 <tcmalloc::Static::pageheap_lock_>, value=2) at spinlock.h:84"
+    assert "waits for the lock tcmalloc::Static::pageheap_lock_ in" in told(stack(delay, "Populate ()"))[0]
+    assert (
+        "waits for a lock in" in told(stack(delay.replace(" <tcmalloc::Static::pageheap_lock_>", ""), "Populate ()"))[0]
+    )
+
+
+@pytest.mark.parametrize("symbol", ["gil_cond+40", "gil_mutex", "_PyRuntime+1228"])
+def test_a_variable_of_the_interpreter_tells_that_it_is_the_gil(symbol):
+    summary, advice = told(stack(FUTEX.format(until="7ffe", symbol=symbol)))
+    assert "waits for the GIL" in summary and "py-spy dump --native" in advice
+
+
+@pytest.mark.parametrize("symbol", ["g_cv_wait+44", "my_gil_conditions", "PyRuntime_copy+8"])
+def test_other_variables_are_no_gil(symbol):
+    assert "GIL" not in told(stack(FUTEX.format(until="7ffe", symbol=symbol)))[0]
+
+
+def test_who_waits_without_a_limit_waits_for_no_timer():
+    assert "or a timer" not in told(stack(FUTEX.format(until="0", symbol="queue+8")))[0]
+    assert "or a timer" in told(stack(FUTEX.format(until="7ffe0", symbol="queue+8")))[0]
+
+
+@pytest.mark.parametrize(
+    "call", ["PMPI_Test", "MPI_Iprobe", "mpi_testall_", "cudaStreamQuery", "cudaEventQuery", "ncclCommGetAsyncError"]
+)
+def test_who_asks_does_not_wait(call):
+    summary, advice = told(stack(f"{call} () from /opt/lib.so", "task () at task.c:111"))
+    assert "returns at once" in summary and "Which peer" not in summary
+    assert "compare the outer frames" in advice and "a thread that moved is not stuck" not in advice
+
+
+@pytest.mark.parametrize("call", ["PMPI_Wait", "MPI_Probe", "cudaStreamSynchronize", "MPI_Recv"])
+def test_who_waits_does_not_only_ask(call):
+    assert "returns at once" not in told(stack(f"{call} () from /opt/lib.so", "task () at task.c:111"))[0]
+
+
+@pytest.mark.parametrize(
+    ("frames", "collective"),
+    [
+        (["MPIR_Wait ()", "MPIC_Sendrecv ()", "MPIR_Alltoall_intra_pairwise ()"], "all_to_all"),
+        (["opal_progress ()", "ompi_request_default_wait ()", "ompi_coll_base_bcast_intra_binomial ()"], "broadcast"),
+        (["MPIR_Wait ()", "MPIR_Bcast_intra_scatter_recursive_doubling_allgather ()"], "broadcast"),
+        (["MPIR_Wait ()", "MPIR_Allreduce_intra_recursive_doubling ()", "PMPI_Comm_dup ()"], None),
+        (["MPIR_Wait ()", "MPIR_Allreduce_intra_recursive_doubling ()", "MPID_Init ()"], None),
+        (["opal_progress ()", "ompi_coll_base_sendrecv_actual ()"], None),
+    ],
+)
+def test_what_does_a_collective_names_it_where_the_call_is_cut(frames, collective):
+    assert diagnosis(stack(*frames)).processes[0].wait.collective == collective
+
+
+def test_a_task_that_waits_for_an_event_is_no_idle_worker():
+    sleep = (CONDITION, "Realm::CondVar::wait () at mutex.cc:231", "Realm::KernelThreadTaskScheduler::worker_sleep ()")
+    waits = "Realm::Thread::wait_for_condition<Realm::EventTriggeredCondition> () at threads.inl:218"
+    summary, advice = told(stack(*sleep, waits))
+    assert "runs a task that waits for an event of Realm" in summary and "idle" not in summary
+    assert "on all nodes" in advice
+    assert "Whether it is only idle" in told(stack(*sleep))[0]
+
+
+def test_a_driver_is_no_peer():
+    summary, advice = told(stack("write () from /lib/libc.so.6", "cxil_map () at src/libcxi.c:828", "cxip_do_map ()"))
+    assert "driver of the network adapter" in summary and "peer" not in summary
+    assert "/proc/PID/task/*/stack" in advice
+    assert "Which peer" in told(stack("cxip_cq_progress () at cxip_cq.c:3", "fi_cq_read ()"))[0]
+
+
+def test_a_lock_of_python_code_is_not_the_gil():
+    frames = ("PyThread_acquire_lock ()", "lock_PyThread_acquire_lock ()", "PyEval_EvalFrameEx ()")
+    summary, advice = told(stack(*frames))
+    assert "acquire() of a lock of Python code" in summary and advice.startswith("Dump the stacks of Python too")
+    summary, advice = told(stack("PyThread_acquire_lock ()", "_enter_buffered_busy ()"))
+    assert "lock of Python code" not in summary and "stacks of Python" not in advice
+
+
+def test_the_garbage_collector_is_named():
+    summary, _ = told(stack("visit_decref (op=0x1) at Modules/gcmodule.c:444", "collect () at Modules/gcmodule.c:1214"))
+    assert "is in Python's garbage collector" in summary
+    assert "garbage" not in told(stack("collect () at src/collect.c:3", "main () at main.c:1"))[0]
+
+
+def test_pid_and_host_of_a_heading_are_in_the_command():
+    text = "node=node7, pid=23639:\n" + stack(
+        "poll () from /lib/libc.so.6", "ask () at a.c:1", head="Thread 4 (LWP 9):\n"
+    )
+    summary, advice = told(text)
+    assert summary.startswith("Thread 4 of pid 23639") and "Nor is thread 1, the main thread." in summary
+    assert advice.startswith("On node7: ") and "gdb -p 23639 " in advice
+    both = text + text.replace("23639", "23640")
+    assert "gdb -p 2364" not in told(both)[1]
+
+
+@pytest.mark.parametrize(
+    ("head", "lacks"),
+    [
+        ("Thread 4 (LWP 9):\n", True),
+        ("Thread 1 (LWP 9):\n", False),
+        ("", False),
+        ("Thread 0x7f11 (LWP 328346):\n", False),
+    ],
+)
+def test_only_a_debuggers_number_tells_that_the_main_thread_is_missing(head, lacks):
+    assert lacks_main(parse_files([("a.txt", stack(CONDITION, head=head).encode())]).processes[0]) == lacks
+
+
+def test_a_handler_waits_for_itself_only_where_what_it_interrupted_may_have_the_lock():
+    handler = ("pthread_mutex_lock () from /lib/libc.so.6", "Profiler::on_signal () at profiler.cc:5")
+    own = stack(*handler, "X ()").replace("0x00007f31a90c0002 in X ()", "<signal handler called>")
+    assert "holds itself" in told(own + "#3  0x00007f31 in Profiler::sample () at profiler.cc:9\n")[0]
+    assert "holds itself" not in told(own + "#3  0x00007f31 in XSync () from /usr/lib/libX11.so.6\n")[0]
+    crossed = told(own + "#3  0x00007f31 in malloc () from /lib/libc.so.6\n#4  0x00007f32 in parse () at p.cc:1\n")[0]
+    assert "another thread holds" in crossed and "holds itself" not in crossed
+
+
+def test_an_address_is_no_name():
+    text = "".join(f" \tnvcuda.dll!00007ffb6d89998{number}()\tUnknown\n" for number in range(5))
+    assert "is in nvcuda.dll (no symbols)" in told(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("frames", "shown"),
+    [
+        (["poll () from /lib/libc.so.6", "?? () from /lib/libcuda.so.1"], "libcuda.so.1"),
+        (["__lll_lock_wait ()", MUTEX, "g_rec_mutex_lock () at g.c:3", "set_state () at e.c:1"], "set_state"),
+        (["__lll_lock_wait ()", MUTEX, "g_rec_mutex_lock () at g.c:3"], "g_rec_mutex_lock"),
+    ],
+)
+def test_the_table_shows_the_frame_that_tells_most(frames, shown):
+    judged = diagnosis(stack(*frames))
+    frame = judged.snapshot.processes[0].threads[0].frames[judged.processes[0].threads[0].shown]
+    assert shown in (frame.function, frame.library)
+
+
+def test_the_clock_of_an_event_loop_is_read_by_who_polls():
+    clock = ("__vdso_clock_gettime () at vclock_gettime.c:124", "clock_gettime () from /lib64/librt.so.1")
+    summary, advice = told(stack(*clock, "gettime () at event.c:372", "update_time_cache () at event.c:430"))
+    assert "polls in libevent's loop" in summary and "compare the outer frames" in advice
