@@ -148,7 +148,7 @@ def test_a_panic_that_has_its_message_takes_no_other_line():
 def test_of_two_copies_of_a_line_the_whole_one_is_quoted():
     whole = "/src/fa.h:1146: GGML_ASSERT(S[j] > 0) failed"
     text = f"/src/fa.h:1146: {whole}{whole}\n{whole}\n"
-    assert f'("{whole}")' in verdict(text).summary
+    assert f'reports: "{whole}".' in verdict(text).summary
 
 
 @pytest.mark.parametrize(
