@@ -34,7 +34,7 @@ DOES: Mapping[str, str] = {
     "nccl-init": "sets up a communicator in {where}",
     "gloo": "waits for a Gloo peer in {where}",
     "store-wait": "waits at the rendezvous store in {where}",
-    "ipc-queue": "waits for a message from another process in {where}",
+    "ipc-queue": "waits for a message from another process, in {where}",
     "gil": "waits for the GIL in {where}",
     "mutex": "waits for a lock in {where}",
     "condvar-idle": _FOR_A_THREAD_OR_TIMER,
@@ -216,6 +216,12 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         "Whether the driver is stuck or only slow {unread}.",
         function=RDMA_COMMANDS,
         does="waits in {where} for the kernel's driver of the network adapter",
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "What the workers do {unread}.",
+        function=r"(?:.*[.:])?(?:_try_get_data|_get_data|_next_data)$",
+        does="waits for a batch from the DataLoader's workers, in {where}",
     ),
     OpenThere(
         ("ipc-queue",),

@@ -96,6 +96,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
+        "Read the dead worker's log from before that line; if it ends without an error, the kernel may have killed it: "
+        "dmesg -T | grep -i 'killed process'",
+        "the worker's own last error is the cause; what the other processes report afterwards follows from it",
+        "vLLM multiproc_executor.py; Linux oom killer",
+        rules=("worker-died",),
+    ),
+    RemedyRule(
+        "missing-rank",
         "Give the missing rank's wait a timeout, or let all ranks take the same branch of the code",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
@@ -103,7 +111,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
             *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
             *("stream-sync", "event-sync", "device-sync", "unknown"),
         ),
-        not_rules=("mpi-rank-died",),
+        not_rules=("mpi-rank-died", "worker-died"),
         named=True,
     ),
     RemedyRule(

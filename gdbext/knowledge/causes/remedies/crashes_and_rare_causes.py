@@ -91,8 +91,8 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "failed-assert-of-python",
-        "Run it under python -m pdb -c continue, or print the values that the assert compares before it; in a "
-        "library's code search its issues for that assert",
+        "Print what the assert tests just before it, or run that one process under python -m pdb -c continue; if the "
+        "assert is in a library, search the library's issues for it",
         "the condition names what the program did not expect; a Python exception leaves no core file",
         "Python documentation, assert and pdb",
     ),

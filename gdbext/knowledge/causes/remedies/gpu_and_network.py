@@ -6,6 +6,11 @@ from gdbext.knowledge.causes.remedies.remedy_constants import SANITIZER
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.row_kinds import RemedyRule
 
+_OF_ROCM = (
+    r"Agent handle: 0x|\bhip(?:Error|[A-Z]\w+\()|\bHIP\b|\bHSA_|\bROCm\b|\bamdgpu\b|[Mm]emory access fault by GPU node"
+)
+"""Words of AMD's runtime in a line about a fault."""
+
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gpu-fault",
@@ -24,6 +29,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         SANITIZER,
         rules=("illegal-access",),
         reported=(),
+        not_line=_OF_ROCM,
+    ),
+    RemedyRule(
+        "gpu-fault",
+        "Run a small case with AMD_SERIALIZE_KERNEL=3, so that the call that fails is the one that made the fault; "
+        "rocgdb stops in the kernel",
+        "the call that reports an illegal access is usually not the one that made it",
+        "ROCm documentation, HIP debugging",
+        rules=("illegal-access",),
+        line=_OF_ROCM,
     ),
     RemedyRule(
         "gpu-fault",
@@ -99,8 +114,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "network-transport",
         "Compare the releases of the network plugin and its library on all hosts (NCCL_DEBUG=INFO prints the "
-        "plugin's), and see whether the library finds the device: fi_info -l; NCCL_NET=Socket shows whether the "
-        "plugin is the problem",
+        "plugin's), and see whether the library opens the device: fi_info -p efa (or its provider); NCCL_NET=Socket "
+        "shows whether the plugin is the problem",
         "the plugin, not NCCL, opens the device; it fails where its library or driver does not fit",
         "aws-ofi-nccl README; libfabric fi_info(1); NCCL user guide, NCCL_NET",
         rules=("net-plugin",),

@@ -8,6 +8,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     ALLOCATES,
     FOR_THE_GPU,
     GIL_HOLDER,
+    JOINS_OF_PYTHON,
     SHUTS_DOWN,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
@@ -139,6 +140,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pthread_mutex_lock(3), atexit(3)",
         kinds=("mutex",),
         through=SHUTS_DOWN,
+        not_through=JOINS_OF_PYTHON,
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find the Python thread that has not ended: py-spy dump --pid {pid}; tell it to stop before the program ends, "
+        "or make it a daemon",
+        "Python waits at its end for every thread that is no daemon, by a lock that such a thread releases as it ends",
+        "CPython pylifecycle.c, wait_for_thread_shutdown",
+        kinds=("mutex",),
+        through=JOINS_OF_PYTHON,
         given=("text",),
     ),
     RemedyRule(
@@ -220,5 +232,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "VLLM_WORKER_MULTIPROC_METHOD=spawn); or fork them before CUDA is used or any thread is started",
         "a forked child has its parent's locks, but not the threads that would release them",
         "torch.multiprocessing notes",
+        python=True,
+    ),
+    RemedyRule(
+        "fork-after-cuda",
+        "Take no lock in the child between fork() and exec(), or use posix_spawn(); a library protects its locks by "
+        "pthread_atfork()",
+        "a forked child has its parent's locks, but not the threads that would release them",
+        "fork(2), pthread_atfork(3)",
+        python=False,
     ),
 )

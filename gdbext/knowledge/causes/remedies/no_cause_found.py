@@ -29,6 +29,8 @@ _RECORDER = (
 )
 _EXCEPTION = ("unhandled", "nccl-returned")
 """Rows of log lines that are the exception itself."""
+_NAMES_EXCEPTION = r"^\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Expired)\b: \S"
+"""The last line of a traceback, of an exception that no row knows."""
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
@@ -58,6 +60,18 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("exited-or-crashed",),
         pasted_from=r"text:traceback",
         not_rules=_EXCEPTION,
+        not_line=_NAMES_EXCEPTION,
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the log from before this traceback for the first error; if the exception is about another process (peer "
+        "lost, connection reset, a file that it should have made), read that process's log",
+        "the first error of the first rank that died is the cause; all later errors follow from it",
+        "sgl-project/sglang#4205",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:traceback",
+        not_rules=_EXCEPTION,
+        line=_NAMES_EXCEPTION,
     ),
     RemedyRule(
         "unknown",
@@ -205,10 +219,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Dump the loader's workers, which are child processes: py-spy dump --subprocesses --pid {pid} > dump.txt; then "
+        "gdbext diagnose dump.txt",
+        "a DataLoader waits as long as one of its workers has not delivered its batch",
+        "torch/utils/data/dataloader.py; py-spy documentation, --subprocesses",
+        rules=("python-loader",),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         "Dump every process of the job at the same time: {dump of each} > rank0.txt; then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
+        not_rules=("python-loader",),
         alone=True,
         not_through=APPLE,
         given=("text",),
