@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
@@ -12,6 +13,8 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 
 _PIECE = 20  # characters at the end of what a row knows
+_PASSING = regex(r" INFO |\b(?i:retrying|will retry)\b")
+"""Said of what may go well after all."""
 _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 
 
@@ -48,6 +51,7 @@ def all_lines(view: JobView) -> Iterator[Tuple[Optional[RankSnapshot], str]]:
                 yield process, text
 
 
+@functools.lru_cache(maxsize=4096)
 def _known(text: str) -> Optional[LogRule]:
     return next((rule for pattern, rule in _RULES if pattern.search(text)), None)
 
@@ -59,7 +63,7 @@ def fault_before(view: JobView, line: Line) -> Optional[Line]:
     before = early[:at]
     found = [Line(text, None, rule) for text in before for rule in [_known(text)] if rule is not None]
     faults = (one for one in found if one.rule.cause in FIRST_FAULTS or one.rule.id in FIRST_FAULTS)
-    first = next((one for one in faults if " INFO " not in one.text), None)
+    first = next((one for one in faults if not _PASSING.search(one.text)), None)
     alike = first is None or first.rule.cause == line.rule.cause != "" or first.rule is line.rule
     return None if alike else first
 

@@ -7,12 +7,13 @@ from typing import Dict, List, Match, Optional, Tuple
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines
 from gdbext.analysis.verdict.job_view import JobView
 from gdbext.analysis.verdict.wording import start
-from gdbext.knowledge.log_lines import ANNOUNCED, DEFAULT_GROUP, JOINED, PROGRESS
+from gdbext.knowledge.log_lines import ANNOUNCED, DEFAULT_GROUP, JOINED, PROGRESS, STORE_KEY
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
-_PROGRESS, _COUNTED, _ANNOUNCED, _OF_ALL = map(regex, (PROGRESS, JOINED, ANNOUNCED, DEFAULT_GROUP))
+_PROGRESS, _COUNTED, _ANNOUNCED = map(regex, (PROGRESS, JOINED, ANNOUNCED))
+_OF_ALL, _KEY = map(regex, (DEFAULT_GROUP, STORE_KEY))
 
 
 def how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
@@ -53,7 +54,10 @@ def announced(view: JobView, telling: Line) -> str:
     if not behind:
         return f"{text} None of these ranks is behind. The cause is unknown."
     late = f"{start(ranks(behind))} {'is' if len(behind) == 1 else 'are'} behind"
-    return f"{text} {late}, unless the text ends before the next line of {ranks(behind)}. The cause is unknown."
+    return (
+        f"{text} {late}, unless the text ends before the next line of {ranks(behind)}, or these collectives are of "
+        "different process groups, each of which counts its own. The cause is unknown."
+    )
 
 
 def members_counted(view: JobView) -> str:
@@ -82,7 +86,11 @@ def is_crowded(view: JobView) -> bool:
 
 
 def _counts(view: JobView) -> List[Match[str]]:
-    return [match for _, text in all_lines(view) for match in [_COUNTED.search(text)] if match]
+    """Of one group: the last that the lines tell of."""
+    found = [match for _, text in all_lines(view) for match in [_COUNTED.search(text)] if match]
+    keys = [_KEY.search(one.group()) for one in found]
+    last = keys[-1] if keys else None
+    return [one for one, key in zip(found, keys) if last is None or key is None or key["key"] == last["key"]]
 
 
 def _have(some: List[int]) -> str:

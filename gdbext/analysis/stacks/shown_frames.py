@@ -17,7 +17,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 _OF_THE_GIL = regex(TAKES_THE_GIL)
-_INSIDE = regex(INSIDE_LOCKS)
+_INSIDE, _RUNS_LOCKED = map(regex, (INSIDE_LOCKS, r"(?:.*[.:])?" + code_owners.RUNS_LOCKED))
 _TRAMPOLINE = regex(f"{SIGNAL}|{code_owners.WAITS_OF_WINDOWS}|{UNWINDERS}")
 _pattern = functools.lru_cache(maxsize=None)(regex)
 
@@ -57,7 +57,9 @@ def engine_frame(
 
 def _asks(frame: Known) -> bool:
     """Whether a frame is no code of locks, but asked for one."""
-    return not (frame.system or frame.entry) and frame.name is not None and not _INSIDE.match(frame.name)
+    if frame.system or frame.entry or frame.name is None:
+        return False
+    return not _INSIDE.match(frame.name) or _RUNS_LOCKED.match(frame.name) is not None
 
 
 def tells(frame: Known) -> bool:

@@ -107,6 +107,14 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         not_inner=DUMPS,
     ),
     TextKind(
+        "go-asked",
+        "Go os/signal: SIGQUIT prints all goroutines and ends the program",
+        r"SIGQUIT: quit$",
+        r"text:go$",
+        when="when SIGQUIT ended the process",
+        again="At the next hang",
+    ),
+    TextKind(
         "go-end",
         "Go runtime/traceback.go, goroutineheader",
         rf"goroutine in state .{{1,80}}{AS_IT_ENDS}$",
@@ -149,7 +157,7 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
 )
 """The first that fits."""
 
-LIVES = r"\{dump\}|\bPID\b|ncclras"
+LIVES = r"\{dump(?: of each)?\}|\bPID\b|ncclras"
 """Advice that means something only while the process lives."""
 LATER = r"At the next |If it hangs again|Run it once"
 """How advice for the next run begins."""

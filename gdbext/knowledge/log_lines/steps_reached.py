@@ -21,6 +21,11 @@ JOINED = (
 )
 """torch's store counts who has joined; the name of the number is another one from torch 2.1 on."""
 
+STORE_KEY = r"\bkey: ?(?P<key>store_based_barrier_key:[^\s,(]{0,200})"
+"""The barrier that the line is about: each group has its own."""
+PASSED = rf"\b[Rr]ank (?P<rank>\d{{1,6}}): Completed store-based barrier for {STORE_KEY[2:]}"
+"""All members of a group have joined, so that nobody waits there any more."""
+
 GROUP = r"PG(?: ID \S{1,20})? GUID (?P<group>[^\s\])]{1,80})"
 """Name of the process group; lines without it are of the default one."""
 

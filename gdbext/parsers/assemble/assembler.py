@@ -34,6 +34,7 @@ from gdbext.parsers.assemble.line_events import (
     Location,
     LogMessage,
     OtherStack,
+    Passed,
     ProcessHead,
     Prompt,
     Raised,
@@ -111,6 +112,7 @@ class Assembler:
             Standing: self._stands,
             Stopped: self._stop,
             Raised: self._raise,
+            Passed: lambda event, tool: self._roll.passed(event),
             Location: self._locate,
             Several: self._take_several,
             Code: self._source_line,
@@ -212,12 +214,15 @@ class Assembler:
         elif self._roll.pending is None and here is not None and self._is_elsewhere(here, head, tool):
             self._begin(ProcessHead())
         process = self._roll.of_inferior(head.group)
+        if head.stop is not None:
+            process.has_gone_on()
         if head.selected and self._stands_alone():
             self._adopt(process, head)
         else:
             self._show(process, head, tool)
         if head.stop is not None and self._roll.here is not None:
             self._roll.here.stop = head.stop
+            self._roll.here.stopped += [self._thread] if self._thread is not None else []
 
     def _show(self, process: Process, head: ThreadHead, tool: str) -> None:
         """Open the thread of a head, or go on with it where the process has it already."""
@@ -367,6 +372,7 @@ class Assembler:
         if not stopped.how and (self._roll.here is None or self._roll.pending is not None):
             return
         process = self._roll.opened()
+        process.has_gone_on()
         process.stop = stopped.how
         process.standing = stopped.frame or process.standing
 

@@ -35,6 +35,7 @@ class Process:
     threads: List[Thread] = field(default_factory=list)
     said: List[str] = field(default_factory=list)  # log lines that are evidence
     stop: str = ""  # how a debugger stopped it last, where that was no signal
+    stopped: List[Thread] = field(default_factory=list)  # threads of that stop
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
     _by_id: Dict[str, Thread] = field(default_factory=dict)
     _only: Dict[str, Optional[str]] = field(default_factory=dict)  # kind -> id of the thread that a process has once
@@ -106,6 +107,12 @@ class Process:
     def is_launcher(self) -> bool:
         """Whether nothing is here but the traceback of a launcher."""
         return not self.said and all(map(_is_of_launcher, self.threads))
+
+    def has_gone_on(self) -> None:
+        """A debugger stops the process anew: where a thread was at the stop before says nothing of it now."""
+        for thread in self.stopped:
+            thread.head = replace(thread.head, only=None)
+        self.stopped.clear()
 
     def finished(self, index: int) -> RankSnapshot:
         self.tell(self.stop)

@@ -116,6 +116,14 @@ class LogMessage:
 
 
 @dataclass(frozen=True)
+class Passed:
+    """All have joined that some were said to wait for at that key of torch's store."""
+
+    key: str
+    rank: int
+
+
+@dataclass(frozen=True)
 class Chained:
     """A second traceback of the same thread follows: an exception raised while the first was handled."""
 
@@ -181,6 +189,7 @@ Event = Union[
     Raised,
     Location,
     LogMessage,
+    Passed,
     Chained,
     OtherStack,
     Several,

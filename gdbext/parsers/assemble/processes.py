@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import List, Optional
+from typing import List, Optional, Set, Tuple
 
+from gdbext.knowledge.log_lines.steps_reached import STORE_KEY
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import is_about, merge_process_heads
-from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
+from gdbext.parsers.assemble.line_events import LogMessage, Passed, ProcessHead
 from gdbext.parsers.cleaning import Stream
 
 _OF_CHILD = regex(r"\s*Process \S{0,80}Process-\d")
+_KEY, _WAITS = map(regex, (STORE_KEY, r"Waiting in store based barrier"))
 _MOST_REMEMBERED = 2048
 _MOST_MESSAGES = 200
 
@@ -23,6 +25,8 @@ class ProcessList:
     def __init__(self, stream: Stream) -> None:
         self.processes: List[Process] = []
         self.messages: List[LogMessage] = []  # before the first process, or of ranks that may be in another stream
+        self._again: Set[Tuple[Optional[int], Optional[int]]] = set()  # pid and rank of who says the same over and over
+        self._keys: Set[str] = set()  # of barriers at which somebody waits
         self.here: Optional[Process] = None
         self.pending: Optional[ProcessHead] = None
         self._stream = stream
@@ -87,14 +91,32 @@ class ProcessList:
         heading whose stacks have not come it is of that process."""
         if self.pending is not None and said.rank is None and said.pid in (None, self.pending.pid or said.pid):
             said = replace(said, pid=said.pid or self.pending.pid, rank=self.pending.rank)
+        key = _KEY.search(said.text) if "barrier" in said.text else None
+        if key is not None:
+            self._keys.add(key["key"])
         if said.about == "again":
-            who = (said.pid, said.rank)
-            self.messages = [one for one in self.messages if (one.about, one.pid, one.rank) != ("again", *who)]
+            self._forget(said)
         elif self.here is not None and self.pending is None and is_about(self.here, said):
             self.here.tell(said.text)
             return
         if len(self.messages) < _MOST_MESSAGES and (said.text or said not in self.messages):
             self.messages.append(said)
+
+    def _forget(self, said: LogMessage) -> None:
+        """What the same writer said before."""
+        who = (said.pid, said.rank)
+        if who in self._again:
+            self.messages = [one for one in self.messages if (one.about, one.pid, one.rank) != ("again", *who)]
+        self._again.add(who)
+
+    def passed(self, barrier: Passed) -> None:
+        """Nobody waits any more at a barrier that is complete."""
+        if barrier.key in self._keys:
+            self._keys.discard(barrier.key)
+            self.messages = [one for one in self.messages if not _waits_at(one.text, barrier.key)]
+            for process in self._last():
+                process.said = [text for text in process.said if not _waits_at(text, barrier.key)]
+        self.tell(LogMessage("", rank=barrier.rank))
 
     def _hand_over(self, process: Process) -> None:
         for said in self.messages:
@@ -117,3 +139,8 @@ class ProcessList:
             return None
         alike = (one for one in self._last() if one.head.rank == head.rank)
         return next((one for one in alike if one.threads and all(thread.head.id for thread in one.threads)), None)
+
+
+def _waits_at(text: str, key: str) -> bool:
+    found = _KEY.search(text) if _WAITS.search(text) else None
+    return found is not None and found["key"] == key

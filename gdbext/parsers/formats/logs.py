@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
-from gdbext.knowledge.log_lines import LOG_RULES, NAMED, READY, WHAT, WRITERS
+from gdbext.knowledge.log_lines import LOG_RULES, NAMED, PASSED, READY, WHAT, WRITERS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, LogMessage, ProcessHead, Several
+from gdbext.parsers.assemble.line_events import Event, LogMessage, Passed, ProcessHead, Several
 from gdbext.parsers.assemble.threads import LONGEST_PROBLEM
 from gdbext.parsers.formats.format_row import Row, process_head, row
 
@@ -155,6 +155,10 @@ def _announced(match: Match[str]) -> Optional[Event]:
     return None if evidence is None else replace(evidence, about="again")
 
 
+def _passed(match: Match[str]) -> Event:
+    return Passed(match["key"], int(match["rank"]))
+
+
 def _ready(match: Match[str]) -> Optional[Event]:
     """Horovod lists all operations that wait on one line, longer than what is kept of one: each becomes its own."""
     found = list(_READY.finditer(match.string))[:_MOST_LISTED]
@@ -166,6 +170,7 @@ ROWS: Tuple[Row, ...] = (
     row("", "dump for PID ", r".{0,120}(?:Pyspy|py-spy) dump for PID (?P<pid>\d{1,9})", process_head),
     row("", "(local_rank: ", r"\s{0,8}rank {1,10}: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)$", _failed_rank),
     row("", "[ready ranks:", r".", _ready),
+    row("", "Completed store-based barrier", rf".{{0,200}}?{PASSED}", _passed),
     row("", "Running collective: CollectiveFingerPrint(", r".", _announced),
     row("", "[20", _STAMP + r" (?P<tag>(?:(?:DP|PP|TP|EP|CP|ATTN_CP|MOE_DP)\d+ ?)+)\]", _writer),
     row("", " NCCL ", r"(?:\[[\d :.,-]{8,40}\] )?[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL ", _takes_part),

@@ -242,6 +242,7 @@ ROWS: Tuple[Row, ...] = (
         _numbered_stack,
     ),
     row("traceback", "hread: ", r"#{0,3} ?Thread: (?P<name>[\w.() -]{1,80}?) ?\((?P<id>\d{3,20})\)$", _stack_of),
+    row("", "SIGQUIT: quit", r"SIGQUIT: quit$", lambda match: LogMessage(match.string.strip())),
     row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", lambda _: LogMessage(TEST_TIMEOUT)),
     row(
         "compute-sanitizer",

@@ -12,6 +12,7 @@ from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import in_profiler
 from gdbext.analysis.waits.thread_numbers import deciding_function
 from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS, LET_GO_IN, LOOPS, NAME_ENDINGS
+from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.glibc_locks import kind_of_call
 from gdbext.model.codes import Given
@@ -172,7 +173,8 @@ def _crossed(drawing: Drawing, waiters: Sequence[Party]) -> None:
     Whose stack shows no caller shows no place where it took a lock before."""
     plain: Dict[int, List[Party]] = {}
     for party in waiters:
-        if party.kind == "mutex" and party.judged.helper is None and _asking(party):
+        looked_at = party.process.source not in CHECKERS  # else it is where a lock was taken, at some time
+        if looked_at and party.kind == "mutex" and party.judged.helper is None and _asking(party):
             plain.setdefault(party.index, []).append(party)
     for index, parties in plain.items():
         decides = drawing.view.processes[index].wait.kind == "mutex"
