@@ -107,3 +107,9 @@ def test_a_fault_that_is_tried_again_is_no_first_fault():
     later += "please check your collective calls at and around rank 1\n"
     assert diagnosis(fault.format("") + later).verdict.cause == "network-transport"
     assert diagnosis(fault.format(", retrying") + later).verdict.cause == "collective-mismatch"
+
+
+def test_a_lock_of_another_interpreter_is_not_the_gil():
+    text = LOCKED.format(id=2, who="{}").replace("(futex=0x555555558042", "(futex=0x555555558042 <gil_mutex>")
+    assert "GIL" in diagnosis(text.format("decode")).verdict.summary
+    assert "GIL" not in diagnosis(text.format("rb_thread_schedule")).verdict.summary

@@ -34,6 +34,7 @@ _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
 _HANDLED = LAST_WORDS.union(HANDLERS.values())
 _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
+_OTHER_INTERPRETER = regex(r"rb_|ruby_|gvl_|vm_exec|switch_(?:core|thread|mutex|queue|loadable)_")  # Ruby, FreeSWITCH
 _BY_SYMBOL, _GIL = ("mutex", "condvar-idle", "unknown"), regex(GIL_SYMBOLS)
 _RAISED = regex(r"[\w.]{0,200}(?:Error|Exception|Timeout|Expired)(?:\(\w{1,80}\))?(?::|$)")
 """Whoever raises does not wait for work."""
@@ -109,7 +110,8 @@ def judge_thread(
     if said and rule is not None and rule.kind == "mpi" and rule.rank < API and WAIT_GROUPS[said] == "fatal":
         frame = reading.innermost  # it died in what that wait has called
     captures = _captures(thread.calls)
-    if kind in _BY_SYMBOL and _GIL.match(str(captures.get(SYMBOL, ""))):
+    others = any(map(_OTHER_INTERPRETER.match, (frame.function or "" for frame in thread.calls)))
+    if kind in _BY_SYMBOL and not others and _GIL.match(str(captures.get(SYMBOL, ""))):
         kind = "gil"
     return ThreadJudgement(
         kind=said or kind,
