@@ -48,7 +48,10 @@ def gdbext(hosts, *words, names="h[1-8]"):
 
 
 def test_the_late_rank_is_named_and_nothing_stays(hosts):
-    done = gdbext(hosts, "diagnose", "--json")
+    for _ in range(3):  # on a busy machine a rank may be woken between the copies: that look is undecided
+        done = gdbext(hosts, "diagnose", "--json")
+        if done.returncode != 3:
+            break
     answer = json.loads(done.stdout)
     verdict = answer["verdict"]
     assert done.returncode == 1 and verdict["cause"] == "missing-rank" and verdict["culprits"] == [LATE], verdict
