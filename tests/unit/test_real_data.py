@@ -14,19 +14,11 @@ SIZES = {f"batch-{number}": 25 if number < 9 else 20 for number in range(1, 11)}
 SIZES.update(
     {"batch-11": 47, "batch-12": 48, "batch-13": 54, "batch-14": 81, "batch-15": 60, "batch-16": 60, "batch-17": 41}
 )
-SIZES.update({"batch-18": 45, "batch-19": 45, "batch-20": 42, "batch-21": 45, "batch-22": 40, "batch-23": 42})
-SIZES["batch-24"] = 36
+SIZES.update(
+    {"batch-18": 45, "batch-19": 45, "batch-20": 42, "batch-21": 45, "batch-22": 40, "batch-23": 42, "batch-24": 36}
+)
 BATCHES = list(SIZES)
-SEALED = set(BATCHES[2:]) - {
-    "batch-17",
-    "batch-18",
-    "batch-19",
-    "batch-20",
-    "batch-21",
-    "batch-22",
-    "batch-23",
-    "batch-24",
-}
+SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 25)}
 
 WAITS = re.findall(
     r"[\w-]+",

@@ -19,7 +19,7 @@ _RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES]
 
 
 class Line(NamedTuple):
-    """A log line, whose it is (None: nobody's in particular), and the row that knows it."""
+    """A log line, the process that printed it (None: unknown), and the row that matches it."""
 
     text: str
     process: Optional[RankSnapshot]
@@ -64,8 +64,9 @@ def fault_before(view: JobView, line: Line) -> Optional[Line]:
     found = [Line(text, None, rule) for text in before for rule in [_known(text)] if rule is not None]
     faults = (one for one in found if one.rule.cause in FIRST_FAULTS or one.rule.id in FIRST_FAULTS)
     first = next((one for one in faults if not _PASSING.search(one.text)), None)
-    alike = first is None or first.rule.cause == line.rule.cause != "" or first.rule is line.rule
-    return None if alike else first
+    if first is None or first.rule is line.rule or (line.rule.cause and first.rule.cause == line.rule.cause):
+        return None
+    return first
 
 
 def meaning(line: Line) -> str:

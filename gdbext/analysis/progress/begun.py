@@ -33,7 +33,7 @@ _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
 
 
 def asks(one: Party) -> bool:
-    """Whether it waits for something that it has begun and somebody else must end. An idle process does not."""
+    """Whether it waits for work that it has started and another thread or process must finish. An idle one does not."""
     call = one.thread.syscall if one.thread is not None else None
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = wants_lock(one) or one.judged.rule in RULES or waits_for_result(one) or inside_task(one)
