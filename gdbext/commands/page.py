@@ -9,8 +9,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.analysis.communicators.joined_communicators import communicator_table
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.stacks.merged_stacks import merge
+from gdbext.analysis.stacks.process_kind import judge_process
 from gdbext.analysis.stacks.thread_kind import Judged
-from gdbext.analysis.verdict.judge import judge_process
 from gdbext.commands.releases import releases
 from gdbext.commands.session_port import Session
 from gdbext.model.codes import Given

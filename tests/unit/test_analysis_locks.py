@@ -10,7 +10,7 @@ import pytest
 
 from gdbext.analysis.locks.lock_report import report
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.wording import place
+from gdbext.analysis.view.places import place
 from gdbext.cli.main import main
 from gdbext.commands import locks as lock_command
 from gdbext.commands.argument_parser import help_text

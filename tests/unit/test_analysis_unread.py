@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.verdict import open_stacks as unread
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import build_view
+from gdbext.analysis.unread import open_stacks as unread
 from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import build_view
 from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN

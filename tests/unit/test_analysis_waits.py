@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.analysis.verdict.job_view import build_view
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.which_cause_wins import hypotheses
+from gdbext.analysis.view.job_view import build_view
 from gdbext.analysis.waits.cycles import find_circles
 from gdbext.analysis.waits.graph_builder import build
+from gdbext.analysis.waits.which_cause_wins import hypotheses
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROWS
 from gdbext.knowledge.causes.wait_kinds import LINKS, WAITS
 from gdbext.knowledge.labels import WAIT_KINDS

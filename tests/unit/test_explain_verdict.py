@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.which_cause_wins import with_contradictions
+from gdbext.analysis.waits.which_cause_wins import with_contradictions
 from gdbext.cli import main
 from gdbext.commands import diagnose
 from gdbext.commands.argument_parser import help_text, option_names

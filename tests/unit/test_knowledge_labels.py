@@ -5,13 +5,13 @@ import re
 
 import pytest
 
+from gdbext.analysis.causes import causes_in_logs, watchdog_logs
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
-from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, own_work
 from gdbext.analysis.progress.own_hangs import dead_children, in_debugger, kept_gil, loop_tasks
 from gdbext.analysis.stacks.thread_kind import Judged
-from gdbext.analysis.verdict import causes_in_logs
+from gdbext.analysis.waits import changing_hands
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
 from gdbext.cli.main import main
 from gdbext.commands.explain import LABELS, explain
@@ -95,6 +95,7 @@ _ROOMS = (
     late_verdict,
     changing_hands,
     causes_in_logs,
+    watchdog_logs,
 )
 
 

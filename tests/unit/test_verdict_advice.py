@@ -3,7 +3,7 @@
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.verdict.wording import closed, filled_in
+from gdbext.analysis.view.wording import closed, filled_in
 from gdbext.commands.explain import explain
 from gdbext.model.explanation import Explanation
 from gdbext.parsers import parse_files

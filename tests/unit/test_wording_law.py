@@ -31,11 +31,11 @@ LOOKS = {
     "a name that we gave to an entry of a file": "cli/vscode.py",
     "snapshots of before there were codes": "model/snapshot_files/words_before_codes.py",
     "a word that is its own code: kinds of helpers and of edges": """
-        analysis/verdict/job_view.py analysis/waits/prose.py inside_gdb/calls/driver_calls.py
+        analysis/view/job_view.py analysis/waits/prose.py inside_gdb/calls/driver_calls.py
     """,
     "told once": "capture/nccl/pointer_search.py",
     "laid out anew in a table, which decides nothing": "render/text/locks.py",
-    "the comma behind an aside of our own, which decides nothing": "analysis/verdict/wording.py",
+    "the comma behind an aside of our own, which decides nothing": "analysis/view/wording.py",
     "an error and its hint, which decides nothing": "inside_gdb/python/named_tensors.py",
 }
 

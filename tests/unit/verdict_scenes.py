@@ -4,8 +4,8 @@ and the graph behind it. tests/data/verdicts.txt has them as they are; `scripts/
 from dataclasses import replace
 from pathlib import Path
 
-from gdbext.analysis.verdict.job_view import build_view
 from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.view.job_view import build_view
 from gdbext.analysis.waits.facts_beside_stacks import draw, gather_facts
 from gdbext.analysis.waits.graph_builder import build
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED

@@ -12,11 +12,12 @@ from itertools import combinations
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.joined_communicators import communicator_table, failure
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of, one_lower
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.verdict.open_stacks import memory_alone
-from gdbext.analysis.verdict.unread_ranks import labels
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.unread.open_stacks import memory_alone
+from gdbext.analysis.unread.unread_ranks import labels
+from gdbext.analysis.view.candidate import Candidate, evidence_of, one_lower
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.model.codes import Given
 from gdbext.model.communicator import CommunicatorGroup
 from gdbext.model.missing import Missing

@@ -8,11 +8,11 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.error_codes import code, in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.reporting_frames import is_raising
 from gdbext.knowledge.engines.engine_row_kinds import CalledRow, FailRow, MessageRow
 from gdbext.knowledge.errors import TEXT_FUNCTIONS
 from gdbext.knowledge.errors.checks import CALLED, CHECKING, MESSAGES, PRINTED, THROWN
 from gdbext.knowledge.errors.cuda import BLOCKING
-from gdbext.knowledge.frames.failures import REPORTERS
 from gdbext.model.check_report import Failure
 from gdbext.model.error_code import ErrorCode
 from gdbext.model.stack import Frame
@@ -22,16 +22,6 @@ _PRINTED = [(row, re.compile(row.pattern)) for row in PRINTED]
 _BEFORE = re.compile(r"\s*(?:(?:what\(\):|[\w.:]{0,80}(?:Error|Exception):)\s+)+")  # the message in a log's line
 _THROWN = re.compile("|".join(f"(?:{name})" for name in THROWN))
 _LONGEST = 4096
-# Frames that raise: the check's own functions, and what lies between them and the C++ runtime.
-_RAISING = re.compile(
-    r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
-    r"ReportCuDrvError|ReportNullError|EnsureNotNull|LogFatal\w*|Report|~CheckErrorStream|torchCheckFail|"
-    r"torchInternalAssertFail|"
-    r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort|host::Error::~Error|host::panic|"
-    r"RuntimeDeviceCheck|LogMessage(?:Fatal)?::\S*|c10::Error::Error)(?:<.*>)?(?: \[clone.*\])?$"
-    r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
-)
-_REPORTERS = re.compile(REPORTERS)
 _LAUNCH_BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _SWITCHED = {"fastertransformer": "FT_DEBUG_LEVEL", "turbomind": "TM_DEBUG_LEVEL", "rtp-llm": "LOG_LEVEL"}
 _CHECKING = re.compile(CHECKING)
@@ -131,16 +121,6 @@ def error_of(library: str, number: Optional[int], text: str) -> Optional[ErrorCo
 def error_of_check(function: str, number: int) -> Optional[ErrorCode]:
     """The error whose text or name a check asked for."""
     return code(TEXT_FUNCTIONS[function], number)
-
-
-def is_raising(function: Optional[str]) -> bool:
-    """Whether a frame belongs to the check or to the C++ runtime's way of throwing."""
-    return bool(function and _RAISING.match(function))
-
-
-def reports_failure(function: Optional[str]) -> bool:
-    """Whether a function reports what failed, or ends the process for it: its caller is what failed."""
-    return is_raising(function) or bool(function and _REPORTERS.match(function))
 
 
 def engine_frame(frames: Sequence[Frame]) -> Optional[int]:

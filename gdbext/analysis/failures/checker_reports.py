@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.wording import reported_place, where
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.places import reported_place, where
 from gdbext.knowledge.frames.system.checkers import CHECKERS, FREED, OTHER_ACCESS, TAKES_LOCK
 from gdbext.model.text.patterns import regex
 

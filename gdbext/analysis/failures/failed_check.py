@@ -7,9 +7,10 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.logs.lines_of_logs import all_lines
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, threads
-from gdbext.analysis.verdict.wording import place, start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, threads
+from gdbext.analysis.view.places import place, where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, WATCHDOG_ENDED
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex

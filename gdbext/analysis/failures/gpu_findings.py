@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.failures.check_messages import is_raising
 from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.stacks.frame_facts import FrameBook
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.verdict.wording import place, start, verb, who
+from gdbext.analysis.stacks.reporting_frames import is_raising
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view.places import place
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE, KINDS
 from gdbext.knowledge.errors.xid import XID_LINE, meaning_of
 from gdbext.model.gpu_errors import SANITIZER, DevicePlace, GpuError, GpuFinding, SeenIn

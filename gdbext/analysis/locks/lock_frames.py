@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import taken_in
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.places import taken_in
 from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER, kind_of_call
 from gdbext.model.locks import LockRow, LockWait
 from gdbext.model.missing import Maybe, Missing

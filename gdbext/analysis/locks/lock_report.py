@@ -6,8 +6,9 @@ from collections import Counter
 from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.locks.lock_frames import is_text, waits_of
-from gdbext.analysis.verdict.job_view import JobView, Party, build_view
-from gdbext.analysis.verdict.wording import start, taken_in, where
+from gdbext.analysis.view.job_view import JobView, Party, build_view
+from gdbext.analysis.view.places import taken_in, where
+from gdbext.analysis.view.wording import start
 from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import find_circles
 from gdbext.analysis.waits.edges.lock_and_join_holders import locks_alone

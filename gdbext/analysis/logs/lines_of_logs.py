@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.job_view import JobView
+from gdbext.analysis.view.job_view import JobView
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import FIRST_FAULTS, LOG_RULES
 from gdbext.knowledge.row_kinds import LogRule
 from gdbext.model.job import RankSnapshot
@@ -73,3 +74,7 @@ def meaning(line: Line) -> str:
     """What the row says that the line means, for the process that printed it."""
     title = (line.process.title if line.process is not None else None) or ""
     return next((means for name, means in line.rule.by_writer if regex(name).match(title)), line.rule.means)
+
+
+def waited_in_vain(known: Sequence[Line]) -> bool:
+    return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)

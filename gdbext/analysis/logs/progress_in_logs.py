@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Dict, List, Match, Optional, Tuple
 
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines
-from gdbext.analysis.verdict.job_view import JobView
-from gdbext.analysis.verdict.wording import start
+from gdbext.analysis.view.job_view import JobView
+from gdbext.analysis.view.wording import start
 from gdbext.knowledge.log_lines import ANNOUNCED, DEFAULT_GROUP, JOINED, PROGRESS, STORE_KEY
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex

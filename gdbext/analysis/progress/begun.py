@@ -10,8 +10,9 @@ from typing import Iterator
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, threads_of
-from gdbext.analysis.verdict.wording import closed, where, who
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, who
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.system.libc import JOINS

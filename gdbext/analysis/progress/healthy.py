@@ -11,9 +11,10 @@ from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_resu
 from gdbext.analysis.progress.running import in_own_code, not_clear
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of, is_majority
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
-from gdbext.analysis.verdict.wording import closed, start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE

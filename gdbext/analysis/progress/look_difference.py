@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from gdbext.analysis.progress.between_looks import between_looks
 from gdbext.analysis.stacks.merged_stacks import merge
-from gdbext.analysis.verdict.judge import judge_process
+from gdbext.analysis.stacks.process_kind import judge_process
 from gdbext.model.codes import ReadState
 from gdbext.model.difference import CountDifference, JobDifference, RankDifference, StackDifference
 from gdbext.model.job import JobSnapshot, RankSnapshot

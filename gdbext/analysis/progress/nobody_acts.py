@@ -21,9 +21,10 @@ from gdbext.analysis.progress.own_work import (
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
-from gdbext.analysis.verdict.wording import closed, start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FUTEX

@@ -13,9 +13,10 @@ from gdbext.analysis.progress.begun import begun, wants_lock
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, not_clear, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD

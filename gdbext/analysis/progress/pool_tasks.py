@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.progress.running import for_ever
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
-from gdbext.analysis.verdict.wording import closed, start, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, who
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
 from gdbext.model.codes import Given

@@ -10,9 +10,10 @@ from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.wording import closed, start, verb, what, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.places import what, where
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER

@@ -9,9 +9,10 @@ from typing import Collection, Optional, Pattern
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.running import not_clear
 from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import closed, start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Iterator, List, Sequence
 
 from gdbext.analysis.stacks.thread_kind import BUSY
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.wording import who
 from gdbext.model.verdict import Evidence
 
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.verdict.judge import judge_process
+from gdbext.analysis.stacks.process_kind import judge_process
 from gdbext.model.job import JobSnapshot
 from gdbext.model.stack import Frame
 from gdbext.model.stack_tree import StackTree, TreeNode

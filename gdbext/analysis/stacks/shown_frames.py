@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Optional, Sequence
 
-from gdbext.analysis.failures.check_messages import reports_failure
 from gdbext.analysis.stacks.frame_facts import Known
+from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS
 from gdbext.knowledge.frames.failures import UNWINDERS
 from gdbext.knowledge.frames.python.interpreter import TAKES_THE_GIL

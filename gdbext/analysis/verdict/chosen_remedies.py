@@ -9,9 +9,9 @@ from typing import List, Optional, Sequence, Set, Tuple
 from gdbext.analysis.logs.lines_of_logs import all_lines, lines
 from gdbext.analysis.logs.progress_in_logs import is_crowded
 from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.open_stacks import look_again_remedy
+from gdbext.analysis.unread.open_stacks import look_again_remedy
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES

@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Mapping, Optional, Tuple
 
+from gdbext.analysis.causes.log_quotes import log_line_evidence, party_of_log_line
+from gdbext.analysis.causes.witness_evidence import with_witness_statements
 from gdbext.analysis.communicators.launch_counts import with_launch_counts
-from gdbext.analysis.failures.gpu_findings import clean_reports, findings
+from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.analysis.logs.progress_in_logs import members_counted
-from gdbext.analysis.progress.between_looks import between_copies, between_looks, has_run
-from gdbext.analysis.progress.nobody_acts import nobody_asks
-from gdbext.analysis.progress.running import longer_look, was_woken
+from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.slow import doubt_slow_work
-from gdbext.analysis.stacks.decisive import decisive_thread
+from gdbext.analysis.stacks.process_kind import judge_process
 from gdbext.analysis.stacks.text_kind import killed
-from gdbext.analysis.stacks.thread_kind import Judged, kind_of_log, kind_said
-from gdbext.analysis.verdict import causes_in_logs as told
-from gdbext.analysis.verdict import unread_ranks
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
+from gdbext.analysis.stacks.thread_kind import Judged
+from gdbext.analysis.unread import unread_ranks
+from gdbext.analysis.unread.not_read import missing_lines
+from gdbext.analysis.unread.open_stacks import less_sure
 from gdbext.analysis.verdict.chosen_remedies import remedies, what_the_text_shows
-from gdbext.analysis.verdict.job_view import JobView, Party, build_view
-from gdbext.analysis.verdict.not_read import missing_lines
-from gdbext.analysis.verdict.open_stacks import less_sure
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
-from gdbext.analysis.verdict.witness_evidence import gpu_cores_alone, with_witness_statements
-from gdbext.analysis.verdict.wording import in_places, label_list, single_process_text, start, verb, where, who
+from gdbext.analysis.verdict.without_cause import without_cause
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, Party, build_view
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.analysis.waits.best_hypothesis import read_off
-from gdbext.knowledge.engines.all_profiles import PROFILES
-from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
-from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
-from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
+from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.knowledge.spinning import SPINNING_AFTER
-from gdbext.model.codes import Given, ReadState
 from gdbext.model.considered_hypotheses import Regrade
-from gdbext.model.job import JobSnapshot, RankSnapshot
-from gdbext.model.missing import Missing
-from gdbext.model.text.patterns import regex
-from gdbext.model.verdict import Diagnosis, Evidence, ProcessJudgement, ThreadJudgement, Verdict, Wait, grouped
+from gdbext.model.job import JobSnapshot
+from gdbext.model.verdict import Diagnosis, Evidence, Verdict
 
-_FOR_GPUS = regex(r".*lib(nccl|rccl|cuda|hccl|ascendcl)\b")
-_OF_GLOO = regex(r"gloo/transport/|ProcessGroupGloo|\[gloo\]|Timed out waiting \d+ ?ms for (?:send|recv) operation")
-_PROFILES = {profile.name: profile for profile in PROFILES}
 _REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
     "skipped": lambda _, best: _doubt_order(best),
     "slow work": lambda _, best: doubt_slow_work(best),
@@ -51,7 +41,6 @@ _REGRADES: Mapping[str, Callable[[JobView, Candidate], Candidate]] = {
 }
 """What changes the confidence after the graph was read, in this order, by keys of REGRADES
 (model/considered_hypotheses.py)."""
-_OPERATION_COUNTS = {"comm->opCount": "op", "comm->collOpCount": "collective"}
 
 
 def judge(
@@ -84,7 +73,7 @@ def _judge_job(snapshot: JobSnapshot, spinning_after: float) -> Diagnosis:
     for one in (*snapshot.earlier, snapshot):
         looks = (*looks, _view(one, looks))
     view = dataclasses.replace(looks[-1], spinning_after=spinning_after)
-    best = read_off(view, _unknown(view))
+    best = read_off(view, without_cause(view))
     for by, change in _REGRADES.items():
         best = _regraded(by, best, change(view, best))
     return Diagnosis(
@@ -131,157 +120,10 @@ def _numbered(snapshot: JobSnapshot) -> JobSnapshot:
     return dataclasses.replace(snapshot, processes=tuple(renumbered))
 
 
-def judge_process(
-    process: RankSnapshot, engine: Optional[str] = None, known: Optional[Judged] = None
-) -> ProcessJudgement:
-    """All threads of one process, and the one that decides. `known`: what was judged of the same look before."""
-    known = known or Judged()
-    profile = _PROFILES.get(process.engine or engine or "")
-    texts = (*process.problems, *process.said) if len(process.threads) == 1 else ()
-    judged = _with_backend(process, tuple(known.of(thread, profile, texts) for thread in process.threads))
-    best = decisive_thread(process, judged)
-    if best is None:
-        dead = process.state == ReadState.LOST and not process.alive and process.given is not Given.UNASKED
-        kind = "exited-or-crashed" if dead else (None if process.threads else kind_of_log(process.said)) or "unknown"
-        return ProcessJudgement(process.index, Wait(kind=kind, collective=told.given_up(process.said)), judged)
-    one = judged[best]
-    died = _died_unseen(process, judged)
-    if died:
-        return ProcessJudgement(process.index, Wait(kind=died), judged)
-    wait = Wait(
-        kind=one.kind,
-        thread=process.threads[best].id,
-        frame=one.frame,
-        collective=one.collective,
-        communicator=one.communicator,
-        op_count=_operation_counts(one),
-    )
-    return ProcessJudgement(process.index, wait, judged, idle=one.idle)
-
-
-def _died_unseen(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[str]:
-    """Of what a process died whose threads CPython then printed, where the one that died is not among them."""
-    words = [text for text in process.said if text.startswith(FATAL_ERROR)]
-    if process.source != "text:faulthandler" or not words:
-        return None
-    return None if any(WAIT_GROUPS[one.kind] == "fatal" for one in judged) else kind_said(words)
-
-
-def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) -> Tuple[ThreadJudgement, ...]:
-    """A Python collective says nothing of its backend; where the process has a thread inside Gloo it is Gloo, and where
-    it has Gloo's threads and no library for GPUs."""
-    different = [one for one, _ in grouped(judged)]
-    inside = any(one.kind == "gloo" and one.helper is None and one.collective for one in different)
-    messages = (*process.said, *(text for thread in process.threads for text in thread.problems))
-    inside = inside or any(_OF_GLOO.search(text) for text in messages)
-    threads = any(one.helper == GLOO_WORKER for one in different)
-    if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
-        return judged
-    gloo = {
-        id(one): dataclasses.replace(one, kind="gloo")
-        for one in different
-        if one.kind == "nccl-group-launch" and (one.rule or "").startswith(("python-", "torch-work"))
-    }
-    return tuple(gloo.get(id(one), one) for one in judged)
-
-
-def _operation_counts(one: ThreadJudgement) -> Optional[Dict[str, int]]:
-    counts = {}
-    for name, short in _OPERATION_COUNTS.items():
-        value = one.captures.get(name, Missing("not captured"))
-        if isinstance(value, int):
-            counts[short] = value
-    return counts or None
-
-
-def _unknown(view: JobView) -> Candidate:
-    """What can be said without a cause: who waits where, and what would help."""
-    parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
-    if not parties:
-        found = gpu_cores_alone(view) or clean_reports(view)
-        return found or Candidate(cause="unknown", confidence="low", summary=told.without_stacks(view))
-    kinds = {party.group for party in parties}
-    stop = what_the_text_shows(view)
-    if len(parties) == 1:
-        idle = [party for party in view.parties if party.group == "idle"]
-        text = single_process_text(parties[0], idle, told.last_words(view, parties[0]))
-        also = _died_too(view, parties[0])
-        text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""
-    elif {party.judged.collective for party in parties} == {"recv"}:
-        text = (
-            f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
-            "Either the sender is not among them, or they wait for each other."
-        )
-    elif stop is not None and stop.at_a_stop:
-        text = f"{start(in_places(parties))}. {stop.open}"
-    elif len({(party.kind, where(party)) for party in parties}) == 1:
-        on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
-        text = (
-            f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
-            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
-            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
-        )
-    elif kinds == {"fatal"}:
-        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
-    elif "fatal" in kinds:
-        dying = [party for party in parties if party.group == "fatal"]
-        others = [party for party in parties if party.group != "fatal"]
-        text = (
-            f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
-            f"The log of {who(dying[:1])} around the stack gives the reason."
-        )
-    elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:
-        text = (
-            f"{start(in_places(parties))}. If these are two ranks, they fit each other: check that rank, tag and "
-            "communicator are the same; if they are, the transport between them does not deliver."
-        )
-    else:
-        text = f"{start(in_places(parties))}. Together they fit no known pattern."
-    waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
-    # Who sleeps, and ran between the two copies, may have got what it waited for.
-    may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
-    may_go_on = may_go_on or nobody_asks(view)
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=f"It is not clear yet whether anything hangs. {text}" if may_go_on else text,
-        victims=waiting,
-        evidence=evidence_of((), parties),
-        decided_by=longer_look(view) if may_go_on else None,
-    )
-
-
-def _died_too(view: JobView, party: Party) -> str:
-    """Others of which no stack was read, but the line of their own end."""
-    kinds = {one.index: one.wait.kind for one in view.processes}
-    others = [
-        process
-        for process in view.snapshot.processes
-        if process.index != party.index and not process.threads and kinds.get(process.index) == party.kind
-    ]
-    if party.group != "fatal" or not others:
-        return ""
-    names = label_list([process.label for process in others])
-    return f"{start(names)} died too; {'its stack is' if len(others) == 1 else 'their stacks are'} not in the text."
-
-
-def _all(parties: Sequence[Party]) -> str:
-    return "both" if len(parties) == 2 else "all"
-
-
-def _may_go_on(party: Party) -> bool:
-    """Whether it got what it waited for between the two copies, or runs and waits for nobody, or has asked another
-    process for one thing: the answer may be on its way while nobody is seen to work on it."""
-    if party.thread is None:
-        return False
-    runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
-    return was_woken(party.thread) or (runs and has_run(party.thread)) or party.judged.rule in REQUESTS
-
-
 def _verdict(view: JobView, best: Candidate) -> Verdict:
     culprits, victims = _indexes(best.culprits), _indexes(best.victims)
     victims = tuple(index for index in victims if index not in culprits)
-    shown = _decisive_party(view, best) or told.party_of_log_line(view)
+    shown = _decisive_party(view, best) or party_of_log_line(view)
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
@@ -293,7 +135,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         decisive_thread=(shown.id or None) if shown else None,
         evidence=(
             *best.evidence,
-            *told.log_line_evidence(view, best),
+            *log_line_evidence(view, best),
             *_stood_still(view, best),
             *unread_ranks.unread_evidence(view),
         ),

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.verdict.candidate import one_lower
-from gdbext.analysis.verdict.wording import start
+from gdbext.analysis.view.candidate import one_lower
+from gdbext.analysis.view.wording import start
 from gdbext.knowledge.labels import CONFIDENCE
 from gdbext.knowledge.launch.launchers import VARIABLES
 from gdbext.model.considered_hypotheses import Considered, Regrade

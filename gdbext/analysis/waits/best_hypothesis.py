@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Mapping, Sequence
 
-from gdbext.analysis.locks.changing_hands import held_up
+from gdbext.analysis.causes.other_lengths import odd_by_length
 from gdbext.analysis.progress.waits_for_ranks import sleeps_on
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
-from gdbext.analysis.verdict.other_lengths import odd_by_length
-from gdbext.analysis.verdict.which_cause_wins import hypotheses
-from gdbext.analysis.verdict.wording import taken_in
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, parties_without
+from gdbext.analysis.view.places import taken_in
 from gdbext.analysis.waits.chain import LONGEST, own_of, with_chain
+from gdbext.analysis.waits.changing_hands import held_up
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import ways_out
 from gdbext.analysis.waits.facts_beside_stacks import draw, gather_facts
 from gdbext.analysis.waits.graph_builder import build
 from gdbext.analysis.waits.hypotheses import stuck_ranks
 from gdbext.analysis.waits.prose import summary
+from gdbext.analysis.waits.which_cause_wins import hypotheses
 from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Hypothesis

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import ahead_in
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import Party
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import Party
+from gdbext.analysis.view.wording import who
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import ON_DEVICE, UNNAMED
 from gdbext.knowledge.causes.wait_causes import MIN_SHOWN_SHARE

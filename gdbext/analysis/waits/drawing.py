@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.verdict.candidate import shows
-from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.view.candidate import shows
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.wording import who
 from gdbext.analysis.waits.ends import Ends
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import Evidence

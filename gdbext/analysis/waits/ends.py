@@ -7,7 +7,7 @@ from typing import Dict, Optional
 from gdbext.analysis.progress.running import is_alive, moves_about, seconds_in_place
 from gdbext.analysis.progress.slow import is_at_work
 from gdbext.analysis.progress.waits_for_ranks import may_progress
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY
 
 _GONE = {"gone": "dead", "stopped": "stopped"}

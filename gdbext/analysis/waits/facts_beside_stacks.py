@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
+from gdbext.analysis.causes import causes_in_logs, witness_evidence
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
-from gdbext.analysis.locks import changing_hands
 from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
 from gdbext.analysis.progress.own_hangs import dead_children, in_debugger, kept_gil, loop_tasks
-from gdbext.analysis.verdict import causes_in_logs, unread_ranks, witness_evidence
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.unread import unread_ranks
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.waits import changing_hands
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.model.verdict import Evidence
 from gdbext.model.waits import Node

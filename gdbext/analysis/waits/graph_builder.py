@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdbext.analysis.stacks.thread_kind import group_of
-from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import collective_waits, lock_and_join_holders, whole_stacks
 from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.waits.cycles import (
     Circle,
     find_circles,

@@ -7,20 +7,9 @@ from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from gdbext.analysis.stacks.text_kind import shown_by
-from gdbext.analysis.verdict.job_view import Party, calls_of
-from gdbext.analysis.verdict.wording import (
-    called_from,
-    filled_in,
-    is_in,
-    label_list,
-    operation,
-    start,
-    taken_in,
-    verb,
-    what,
-    where,
-    who,
-)
+from gdbext.analysis.view.job_view import Party, calls_of
+from gdbext.analysis.view.places import called_from, is_in, operation, taken_in, what, where
+from gdbext.analysis.view.wording import filled_in, label_list, start, verb, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.wait_causes import CAUSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, Optional, Tuple
 
 from gdbext.analysis.stacks.thread_kind import group_of
-from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
 

@@ -65,6 +65,16 @@ CRASH_HANDLERS = (
 )
 """What libraries and programs run in a thread that got a fatal signal, or after they called for their own end."""
 
+RAISING = (
+    r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
+    r"ReportCuDrvError|ReportNullError|EnsureNotNull|LogFatal\w*|Report|~CheckErrorStream|torchCheckFail|"
+    r"torchInternalAssertFail|"
+    r"c10_cuda_check_implementation|ggml_cuda_error|ggml_abort|host::Error::~Error|host::panic|"
+    r"RuntimeDeviceCheck|LogMessage(?:Fatal)?::\S*|c10::Error::Error)(?:<.*>)?(?: \[clone.*\])?$"
+    r"|__cxa_throw|__cxa_rethrow|_Unwind_\w+|std::terminate.*|__cxxabiv1::.*|__gnu_cxx::.*|.*_S?handler\b"
+)
+"""Frames that raise: the check's own functions, and what lies between them and the C++ runtime."""
+
 REPORTERS = (
     r"(?:_*(?:GI_)?(?:abort|raise|gsignal|pthread_kill\w*)|c10::FatalSignalHandler::\S*|c10::Error::Error.*"
     r"|faulthandler_(?:fatal_error|sig\w+)|ucs_(?:handle_error|debug_\w+|fatal_error\w*|error_signal\w*)|uwsgi_backtrace|uwsgi_segfault"

@@ -7,9 +7,10 @@ from typing import Optional, Sequence
 from gdbext.analysis.progress.begun import ended_child
 from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
 from gdbext.analysis.progress.running import seconds_in_place
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.model.activity import Ended
 from gdbext.model.verdict import Evidence
 

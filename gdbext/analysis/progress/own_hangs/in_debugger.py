@@ -6,9 +6,10 @@ from typing import Optional
 
 from gdbext.analysis.progress.own_work import is_working
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.frames.python.standard_library import DEBUGGER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import RankSnapshot

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.model.codes import Given
 
 _OF_ITS_OWN = ("elsewhere", "lock")

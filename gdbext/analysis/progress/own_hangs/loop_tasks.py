@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import closed, place, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.places import place
+from gdbext.analysis.view.wording import closed, who
 from gdbext.knowledge.causes.asyncio_waits import (
     CHANGES,
     FIRST_TASK,

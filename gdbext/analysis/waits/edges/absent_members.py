@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from gdbext.analysis.progress.waits_for_ranks import may_progress
-from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.waits.edges.members import Meeting
 from gdbext.analysis.waits.edges.other_frames import blocked_inside, is_exiting
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY

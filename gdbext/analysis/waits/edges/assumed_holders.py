@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence
 
 from gdbext.analysis.stacks.frame_facts import Known
 from gdbext.analysis.stacks.thread_kind import known_frames
-from gdbext.analysis.verdict.job_view import Party, threads_of
+from gdbext.analysis.view.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import in_profiler
 from gdbext.analysis.waits.thread_numbers import deciding_function

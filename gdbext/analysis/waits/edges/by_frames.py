@@ -6,7 +6,7 @@ import functools
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from gdbext.analysis.stacks.thread_kind import known_frames
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.assumed_holders import owner_of
 from gdbext.knowledge.causes.held_by_frames import (

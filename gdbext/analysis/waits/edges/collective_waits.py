@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import ahead_in
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import operation
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.places import operation
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import sent_messages
 from gdbext.analysis.waits.edges.absent_members import OUTSIDE, Sure, is_ending, is_late

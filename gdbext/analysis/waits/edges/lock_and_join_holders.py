@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from gdbext.analysis.progress.running import was_woken
-from gdbext.analysis.verdict.job_view import COMMUNICATION, WATCHDOG, JobView, Party
+from gdbext.analysis.view.job_view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import assumed_holders, by_frames, one_process, outside_locks, printed_locks
 from gdbext.analysis.waits.edges.assumed_holders import open_lock, own_lock, process_lock_node

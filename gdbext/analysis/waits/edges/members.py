@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, Optional, Sequence, Union
 
-from gdbext.analysis.verdict.job_view import JobView, Party
+from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE, OF_ALL
 from gdbext.model.waits import Node
 

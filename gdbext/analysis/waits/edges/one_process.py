@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Iterator, List, Mapping, Optional, Tuple
 
-from gdbext.analysis.verdict.candidate import shows
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, threads_of
-from gdbext.analysis.verdict.wording import label_list, where
+from gdbext.analysis.view.candidate import shows
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import label_list
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import is_forked, left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads

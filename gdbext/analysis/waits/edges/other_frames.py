@@ -7,7 +7,7 @@ from typing import Iterator
 
 from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.stacks.thread_kind import known_frames
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
 from gdbext.knowledge.frames.system import code_owners

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from gdbext.analysis.progress.running import for_ever, was_woken
-from gdbext.analysis.verdict.job_view import Party
+from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
 from gdbext.analysis.waits.edges.other_frames import is_exiting

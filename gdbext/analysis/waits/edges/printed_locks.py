@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Iterator, Match, Optional, Pattern, Tuple
 
-from gdbext.analysis.verdict.job_view import Party, threads_of
+from gdbext.analysis.view.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.knowledge.causes.held_by_frames import (
     BLOCKS_LINE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence
 
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import where
+from gdbext.analysis.view.job_view import JobView, Party, parties_without
+from gdbext.analysis.view.places import where
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.members import Meeting, Members, is_member
 from gdbext.model.codes import Given

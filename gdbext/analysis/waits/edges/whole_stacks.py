@@ -6,7 +6,7 @@ from typing import Dict, List
 
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.slow import has_its_lock
-from gdbext.analysis.verdict.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import by_frames
 from gdbext.analysis.waits.edges.other_frames import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader

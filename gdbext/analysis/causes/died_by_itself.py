@@ -6,9 +6,10 @@ import itertools
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.text_kind import missing_inside
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.verdict.wording import ONLY_REPORTS, closed, died_at, only_reports, place, start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
+from gdbext.analysis.view.places import ONLY_REPORTS, died_at, only_reports, place, where
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,

@@ -9,9 +9,9 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.stacks.thread_kind import BUSY
-from gdbext.analysis.verdict.candidate import MOST_EVIDENCE, Candidate
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import label_list, start, verb, who
+from gdbext.analysis.view.candidate import MOST_EVIDENCE, Candidate
+from gdbext.analysis.view.job_view import JobView, Party, parties_without
+from gdbext.analysis.view.wording import label_list, start, verb, who
 from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.model.job import RankSnapshot, Refusal
 from gdbext.model.stack import ThreadStack

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.job_view import JobView, Party
-from gdbext.analysis.verdict.wording import where, who
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import who
 from gdbext.knowledge.labels import CONFIDENCE, OWN_SLEEPS, WAIT_KINDS
 from gdbext.model.considered_hypotheses import Considered
 from gdbext.model.verdict import Evidence
@@ -17,7 +18,7 @@ MOST_EVIDENCE = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One possible verdict. Which one is given, analysis/verdict/which_cause_wins.py says."""
+    """One possible verdict. Which one is given, analysis/waits/which_cause_wins.py says."""
 
     cause: str
     confidence: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate, shows
-from gdbext.analysis.verdict.job_view import JobView
-from gdbext.analysis.verdict.wording import start, taken_in, verb, who
+from gdbext.analysis.view.candidate import Candidate, shows
+from gdbext.analysis.view.job_view import JobView
+from gdbext.analysis.view.places import taken_in
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.analysis.waits.chain import walk
 from gdbext.analysis.waits.cycles import reversed_edges
 from gdbext.analysis.waits.drawing import Drawing

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import JobView, Party, parties_without
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, Party, parties_without
+from gdbext.analysis.view.wording import who
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate
-from gdbext.analysis.verdict.job_view import JobView, calls_of
-from gdbext.analysis.verdict.open_stacks import not_read
-from gdbext.analysis.verdict.unread_ranks import labels
-from gdbext.analysis.verdict.wording import who
+from gdbext.analysis.unread.open_stacks import not_read
+from gdbext.analysis.unread.unread_ranks import labels
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, calls_of
+from gdbext.analysis.view.wording import who
 from gdbext.knowledge.causes.remedies.remedy_constants import APPLE
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.missing import Missing

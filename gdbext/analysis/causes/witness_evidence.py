@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Iterator, List, Optional, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate, evidence_of, one_lower
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.verdict.wording import start, verb, where, who
+from gdbext.analysis.view.candidate import Candidate, evidence_of, one_lower
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.witnesses import CONTRADICTS
 from gdbext.model.verdict import Evidence, ThreadJudgement
 from gdbext.model.witness import Statement

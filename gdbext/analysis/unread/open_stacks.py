@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import List, Sequence, Tuple
 
-from gdbext.analysis.verdict.candidate import Candidate, one_lower
-from gdbext.analysis.verdict.job_view import COMMUNICATION, JobView, Party
-from gdbext.analysis.verdict.unread_ranks import labels
+from gdbext.analysis.unread.unread_ranks import labels
+from gdbext.analysis.view.candidate import Candidate, one_lower
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
 from gdbext.model.job import RankSnapshot
 from gdbext.model.verdict import ProcessJudgement, Remedy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Iterator, Sequence, Tuple
 
-from gdbext.analysis.verdict.job_view import JobView
+from gdbext.analysis.view.job_view import JobView
 from gdbext.analysis.waits.facts_beside_stacks import Fact
 from gdbext.analysis.waits.hypotheses import Finder
 from gdbext.knowledge.labels import CONFIDENCE

@@ -349,3 +349,13 @@ def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bo
     return [
         Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True) for thread, one in chosen
     ]
+
+
+def parties_of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
+    return tuple(party_of(view, process) for process in view.snapshot.processes if process.rank in numbers)
+
+
+def party_of(view: JobView, process: RankSnapshot) -> Party:
+    """The process as a party, also where none of its stacks was read."""
+    known = next((party for party in view.parties if party.index == process.index), None)
+    return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")

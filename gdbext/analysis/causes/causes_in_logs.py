@@ -1,0 +1,116 @@
+"""Causes in log lines: what NCCL, torch, the kernel or a launcher reports itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Optional, Sequence
+
+from gdbext.analysis.causes.died_by_itself import stream_keeper, told_by_frames
+from gdbext.analysis.causes.log_quotes import (
+    LONGEST_QUOTE,
+    excerpt,
+    first_fault,
+    is_witness,
+    number_in,
+    quotation,
+    ranks_in,
+)
+from gdbext.analysis.causes.watchdog_logs import told_by_coordinator, told_by_watchdog
+from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
+from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning, waited_in_vain
+from gdbext.analysis.stacks.reporting_frames import reports_failure
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ranks, party_of, threads
+from gdbext.analysis.view.places import died_at, where
+from gdbext.analysis.view.wording import who
+from gdbext.knowledge.log_lines import WHAT
+from gdbext.model.codes import Given
+from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import ranks
+
+_WHAT = regex(WHAT)
+_DOUBTFUL = ("collective-mismatch",)
+"""Causes that a fault of the network, of memory or of a driver also looks like, if it came first."""
+
+
+def told_by_log(view: JobView) -> Optional[Candidate]:
+    """A library or the kernel said what went wrong, in a line or by the call with which it ended the process."""
+    known = lines(view)
+    telling = next((line for line in known if line.rule.cause and _may_decide(view, line, known)), None)
+    if telling is None:
+        return told_by_frames(view, waited_in_vain(known))
+    later = ""
+    first = fault_before(view, telling)
+    if first is not None and telling.rule.cause in _DOUBTFUL and telling.rule.confidence != "high":
+        later = f"Later it reports {excerpt(telling)}, which may follow from that."
+        telling = first._replace(rule=dataclasses.replace(first.rule, confidence="low"))
+    rule = telling.rule
+    if rule.alone and len(view.snapshot.processes) < 2:
+        rule = dataclasses.replace(rule, cause=rule.alone, confidence="low")
+    alike = [line for line in known if line.rule.id == rule.id]
+    blamed = tuple(sorted({number for line in alike for number in ranks_in(line)}))
+    if blamed:
+        culprits = parties_of_ranks(view, blamed)
+    else:
+        accusing = rule.cause in ("missing-rank", "init-rendezvous", "network-transport", "collective-mismatch")
+        nobody = accusing or is_witness(telling)
+        culprits = () if nobody or telling.process is None else (party_of(view, telling.process),)
+    named = {party.index for party in culprits}
+    waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
+    means = f"{meaning(telling)}{number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
+    if blamed and rule.befell:
+        means = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
+    beside = later or first_fault(view, telling).strip()
+    if not beside and rule.id == "stream-locked-at-its-end":
+        beside = stream_keeper(view)
+    if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
+        beside = _stacks_beside(view)
+    because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
+    said = _thrown(view, telling) or excerpt(telling)
+    if is_report(view) and because is beside and says_itself(said, view):
+        means = ""
+    summary = f"{quotation(view, telling, means, said)} {because}".rstrip()
+    return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _thrown(view: JobView, line: Line) -> str:
+    """`std::runtime_error: "..."`, where the line tells of an exception of C++ and the next one of its what()."""
+    texts = [text for process, text in all_lines(view) if process is line.process]
+    following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
+    found = _WHAT.match(following[0].strip()) if following else None
+    if found is None:
+        return ""
+    said = " ".join(found["text"].split())
+    type_name = re.search(r"instance of '([^']{1,200})'", line.text)
+    shown = f'"{said[:LONGEST_QUOTE]}{"…" if len(said) > LONGEST_QUOTE else ""}"'
+    return f"{type_name[1]}: {shown}" if type_name else shown
+
+
+def _stacks_beside(view: JobView) -> str:
+    """What the stacks add to a line of the log."""
+    if view.given is Given.LOG or not view.parties:
+        return ""
+    if len(view.parties) > 1:
+        return ""
+    (one,) = view.parties
+    if one.thread is None or all(reports_failure(frame.function) for frame in one.thread.calls if frame.function):
+        return ""
+    if is_report(view):
+        return in_report(one)
+    if one.group == "fatal":
+        return f"The thread died in {died_at(one)}."
+    return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
+
+
+def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:
+    """What a process says of its own death counts where it is dead, and where no line tells of waiting for others."""
+    if not line.rule.own:
+        return True
+    if waited_in_vain(known):
+        return False
+    dead = (one for one in threads(view) if one.group == "fatal")
+    return view.given is Given.LOG or is_report(view) or any(line.process in (None, one.process) for one in dead)
+
+
+PATTERNS = (told_by_log, told_by_watchdog, told_by_coordinator)

@@ -1,0 +1,211 @@
+"""Lines of logs in sentences: who reports what, and what that means."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Optional, Tuple
+
+from gdbext.analysis.causes.watchdog_logs import watchdogs_gave_up
+from gdbext.analysis.failures.error_codes import in_message
+from gdbext.analysis.failures.fatal_signal import ended_by
+from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning
+from gdbext.analysis.logs.progress_in_logs import announced, counted_by_one, how_far
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView, Party, party_of
+from gdbext.analysis.view.wording import label_list, start, who
+from gdbext.knowledge.errors import LIBRARIES
+from gdbext.knowledge.errors.infiniband import COMPLETIONS
+from gdbext.knowledge.errors.xid import XIDS
+from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.model.job import ONLY, RankSnapshot
+from gdbext.model.text.patterns import regex
+from gdbext.model.verdict import Evidence
+
+_NCCL_ERRORS = next(library.names for library in LIBRARIES if library.type == "ncclResult_t")
+_XID, _NUMBER = map(regex, (r"\bXid:? (\d{1,3})\b", r"\d{1,6}"))
+_MOST_QUOTED = 3
+LONGEST_QUOTE = 160
+_NCCL_TEXT = regex(r"\bunhandled (?:system|cuda) error\b|remote process exited or there was a network error")
+_NCCL_CALL = regex(r"\b(nccl[A-Z]\w{2,40})\(\) at ")
+_WORDS = 5  # from which on a line says something
+_SHORT_QUOTE = 130  # in the first sentence
+_PIECE = 20  # characters at the end of what a row knows
+_SAME = 60  # characters at the end of a line
+
+
+def log_line_evidence(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
+    """The most telling lines as evidence, each kind of line once, without what the candidate quotes itself."""
+    shown: Dict[str, Evidence] = {}
+    own = tuple(one.text for one in best.evidence)
+    for line in lines(view):
+        if any(text.endswith(line.text[-_SAME:]) for text in own):
+            continue
+        if line.rule.id not in shown and len(shown) < _MOST_QUOTED:
+            text = line.text if len(line.text) <= LONGEST_QUOTE else line.text[: LONGEST_QUOTE - 1] + "…"
+            index = line.process.index if line.process is not None else None
+            shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}", index)
+    return tuple(shown.values())
+
+
+def last_words(view: JobView, party: Party) -> str:
+    """The most telling line in which a process tells of its own end, in quotes; else ""."""
+    own = [line for line in lines(view) if line.rule.wait and WAIT_GROUPS[line.rule.wait] == "fatal"]
+    own = [line for line in own if line.process is None or line.process.index == party.index]
+    said = max(own, key=lambda line: min(len(line.text.split()), _WORDS), default=None)
+    return f"{_closed(excerpt(said))}{_returned_by_nccl(view)}" if said is not None else ""
+
+
+def party_of_log_line(view: JobView) -> Optional[Party]:
+    """Whose line says most, where no stack was read: where the lines name nobody, that is the only process."""
+    telling = next((line.process for line in lines(view) if line.process is not None), None)
+    if telling is None and len(view.snapshot.processes) == 1:
+        telling = view.snapshot.processes[0]
+    return party_of(view, telling) if telling is not None else None
+
+
+def without_stacks(view: JobView) -> str:
+    """What can be said where no stack of a rank was read: the line that tells most, and whose it is."""
+    telling = next((line for line in lines(view) if line.process is not None), None)
+    if telling is None or telling.process is None:
+        if not any(process.threads for process in view.snapshot.processes):
+            shown = next(iter(lines(view)), None)
+            if shown is not None:
+                return f"{quotation(view, shown)} The cause is unknown."
+            return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
+        return _helpers_alone(view)
+    counted = watchdogs_gave_up(view) or announced(view, telling)
+    if counted:
+        return f"{counted}{first_fault(view, telling)}"
+    alike = _who_says(view, telling)
+    others = len({line.process.index for line in lines(view) if line.process is not None}) - len(alike)
+    also = "process reports a problem" if others == 1 else "processes report problems"
+    rest = f" {others} other {also} too." if others else ""
+    far = how_far(view, telling.process) if counted_by_one(view) else ""
+    returned = _returned_by_nccl(view)
+    return f"{quotation(view, telling)}{returned}{rest}{far}{first_fault(view, telling)} The cause is unknown."
+
+
+def _helpers_alone(view: JobView) -> str:
+    names = [
+        " ".join(dict.fromkeys(filter(None, (thread.id, thread.name))))
+        for process in view.snapshot.processes
+        for thread in process.threads
+    ]
+    told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {label_list(names)}" if names else ""
+    return f"Only background threads were read ({told}); none of them does the program's work."
+
+
+def quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:
+    """`The log of rank 3 reports: "...". It means ...`: the words of the log, and then what the row says of them."""
+    told = f"{meaning(line)}{number_in(line)}" if means is None else means
+    quoted = f"{_log_of(view, line)}: {_closed(said or excerpt(line))}"
+    return f"{quoted} {start(told)}." if told else quoted
+
+
+def _closed(quote: str) -> str:
+    """The quote as the end of a sentence."""
+    return quote if quote.endswith(('."', '!"', '?"')) else f"{quote}."
+
+
+def _who_says(view: JobView, line: Line) -> List[RankSnapshot]:
+    """The processes whose logs have that line, but for numbers and names."""
+    known = [one for one in lines(view) if one.rule.id == line.rule.id and one.process is not None]
+    alike = [one.process for one in known if one.process and _shape(one) == _shape(line)]
+    return list({process.index: process for process in alike}.values())
+
+
+def _shape(line: Line) -> str:
+    """The words of the excerpt without those that have digits."""
+    return " ".join(word for word in excerpt(line)[:_SAME].split() if not re.search(r"\d|…", word))
+
+
+def _log_of(view: JobView, line: Line) -> str:
+    """`The log reports`, where nobody else could have written the line; of several `The logs ... report, for
+    example`."""
+    other = bool(ranks_in(line)) or (line.rule.of_device and is_witness(line))
+    if line.process is None or line.process.label == ONLY or other:
+        return "The log reports"
+    several = [party_of(view, process) for process in _who_says(view, line)]
+    return (
+        f"The logs of {who(several)} report, for example"
+        if len(several) > 1
+        else f"The log of {line.process.label} reports"
+    )
+
+
+def first_fault(view: JobView, line: Line) -> str:
+    """` Before that, ...`: the first error of the network, of memory or of a driver, which may be the cause."""
+    first = fault_before(view, line)
+    if first is None:
+        return ""
+    return f" Before that line stands {excerpt(first)}: {meaning(first)}{number_in(first)}. That may be the cause."
+
+
+def _returned_by_nccl(view: JobView) -> str:
+    """` The text is that of ncclSystemError: ...`, where a program prints NCCL's words without its name."""
+    texts = [text for _, text in all_lines(view)]
+    found = next(filter(None, map(_NCCL_TEXT.search, texts)), None)
+    error = in_message(found[0], "ncclResult_t") if found is not None else None
+    if error is None or any(error.name in text for text in texts):
+        return ""
+    call = next(filter(None, map(_NCCL_CALL.search, texts)), None)
+    return f" That is NCCL's {error.name}{f', from {call[1]}' if call is not None else ''}: {error.meaning}."
+
+
+def _groups_in(line: Line) -> Dict[str, Any]:
+    """What its row names in the line: the number of an Xid, the pid of a worker."""
+    found = re.search(line.rule.pattern, line.text)
+    return found.groupdict() if found else {}
+
+
+def is_witness(line: Line) -> bool:
+    """Whether the process of a line only tells of a fault: of a device that it used, or of a worker of its own."""
+    named = _groups_in(line)
+    number = named.get("xid")
+    if line.process is None or line.process.rank is not None:
+        return line.process is None
+    if named.get("worker"):
+        return True
+    if not line.rule.of_device or line.process.threads:
+        return False
+    return number is None or int(number) not in XIDS or not XIDS[int(number)].of_program
+
+
+def excerpt(line: Line) -> str:
+    """`"...the words that the row knows..."`: the line in short, from where the row knows it."""
+    text = " ".join(line.text.split())
+    match = re.search(line.rule.pattern, text)
+    first = max(match.start(), match.end() - _SHORT_QUOTE) if match else 0  # who is named stands at its end
+    if len(text) <= _SHORT_QUOTE:
+        return f'"{text}"'
+    first = max(0, min(first, len(text) - _SHORT_QUOTE))
+    end, word = first + _SHORT_QUOTE, text.rfind(" ", 0, first) + 1
+    first = word if first - word < _SHORT_QUOTE // 10 else first
+    cut = text.rfind(" ", end - _SHORT_QUOTE // 10, end + 1)
+    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip()
+    return f'"{"…" if first else ""}{piece}{"…" if end < len(text) else ""}"'
+
+
+def ranks_in(line: Line) -> Tuple[int, ...]:
+    match = re.search(line.rule.pattern, line.text)
+    groups = [value for name, value in match.groupdict().items() if name.startswith("rank")] if match else []
+    return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
+
+
+def number_in(line: Line) -> str:
+    """`: 79, the GPU has fallen off the bus`: the number that the line names, with its meaning."""
+    groups = _groups_in(line)
+    if groups.get("worker"):
+        return f" (worker pid {groups['worker']})"
+    if groups.get("xid"):
+        row = XIDS.get(int(groups["xid"]))
+        return f" on GPU {groups['bus']}: {groups['xid']}{f', {row.meaning}' if row else ''}"
+    if groups.get("nccl"):
+        return f": {_NCCL_ERRORS[int(groups['nccl'])][0]}"
+    if groups.get("code"):
+        return f" with code {groups['code']}{ended_by(int(groups['code']))}"
+    named = _XID.search(line.text)
+    if named and int(named[1]) in XIDS:
+        return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"
+    meaning = COMPLETIONS.get(int(groups.get("completion") or 0))
+    return f" with {meaning}" if meaning else ""

@@ -1,0 +1,165 @@
+"""What can be said of a single process whose stack alone proves no cause."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
+from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, shown_by
+from gdbext.analysis.view.job_view import Party
+from gdbext.analysis.view.places import (
+    LOCKED,
+    ONLY_REPORTS,
+    calls_from,
+    died_at,
+    only_reports,
+    place,
+    says_nothing,
+    where,
+)
+from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
+from gdbext.knowledge.causes.lone_waits import (
+    BEGUN,
+    DOES,
+    IDLE_OR_LOST,
+    MAIN_UNREAD,
+    NAMED_LOCK,
+    OPEN,
+    OPEN_THERE,
+    RUNS_LOCKED,
+    WITHOUT_TIMER,
+    OpenThere,
+)
+from gdbext.knowledge.frames.system.checkers import CHECKERS
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
+from gdbext.model.codes import Given
+from gdbext.model.job import ONLY
+from gdbext.model.stack import Frame
+from gdbext.model.text.patterns import regex
+
+_NAMES = FrameBook(rules=())
+_EXITS = "kernel-exit"
+"""The frame rule of a process that ends, for whatever reason."""
+_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
+
+
+def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
+    """The sentences about the one process that was read beside idle ones, where they are all that can be said.
+    `last_words`: the line in which a process tells of its end."""
+    name, given = _alone_name(party), party.process.given
+    if party.process.source in CHECKERS and not last_words:
+        return (
+            "The text is the end of a checker's report: its head, which names the error, is missing. The stack shows "
+            f"what led to it: {where(party)}."
+        )
+    if party.group != "fatal":
+        there = _special(party)
+        usual = DOES.get(party.kind, "is in {where}")
+        captures = party.judged.captures
+        named = captures.get(SYMBOL) if party.kind == "mutex" else None
+        usual = NAMED_LOCK if named else WITHOUT_TIMER.get(usual, usual) if captures.get(UNTIL) == 0 else usual
+        does = (there.does if there is not None else "") or usual
+        does = filled_in(does, {"where": where(party), "lock": str(named)})
+        shown = shown_by(party.process, party.thread)
+        if party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls)):
+            does = "waits for a lock; who asked for it is not on its stack"
+        if shown is not None:
+            does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
+        if shown is not None and shown.open:
+            explanation = shown.open
+        elif idle:
+            is_, are = ("was", "were") if shown is not None and shown.when else ("is", "are")
+            others = f"{start(who(idle))} {verb(idle, is_, are)} idle"
+            explanation = f"{others}. That does not show whether {who([party])} {is_} stuck or at work."
+        elif party.kind == "gil" and any(thread.gil for thread in party.process.threads):
+            explanation = _holder(party)
+        elif party.kind in LOCKED and len(party.process.threads) > 1:
+            explanation = f"Nothing that was read shows which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
+        elif given in (Given.TEXT, Given.CORE):
+            usual = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            explanation = _further_out(party, usual if there is None else there.open)
+            one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
+            if one_frame and there is None:
+                explanation = f"The text has only this frame of its stack. {explanation}"
+            explanation = explanation.replace(
+                "{unread}", "is not in the text" if given is Given.TEXT else "was not read"
+            )
+            explanation = explanation.replace("makes", "made") if shown is not None and shown.when else explanation
+        else:
+            explanation = (
+                "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
+            )
+        return f"{name} {does}. {explanation}"
+    from_outside = _FROM_OUTSIDE.search(last_words) is not None
+    state = (
+        f"{'was ended by SIGTERM while it was' if from_outside else 'died'} in {died_at(party)}"
+        if party.thread is not None and party.thread.calls
+        else "died"
+    )
+    why = "The stack does not show why; the log before it may."
+    missing = missing_inside(party.thread)
+    if party.judged.rule == _EXITS:
+        state = f"is exiting, and is still in {where(party)}"
+        if killed(party.thread):
+            state, why = f"{killed(party.thread)}; it is still in {where(party)}", ""
+        why = " ".join(filter(None, [why, hung_task(party.process)]))
+    elif missing:
+        state = f"died in a call from {where(party)}; {missing}, the innermost ones, are not in the text"
+    if party.process.source == "text:traceback":
+        why = "The exception itself is not in the text."
+    reason = f"Its log says: {last_words}" if last_words else why
+    only = f" {ONLY_REPORTS}" if only_reports(party) else ""
+    return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _further_out(party: Party, explanation: str) -> str:
+    """What is open, with what the names of frames further out tell of it."""
+    calls = calls_from(party, party.frame(party.judged.frame))
+    caller, text = None, ""
+    if explanation == IDLE_OR_LOST:
+        caller, text = begun_work(calls), BEGUN
+    elif explanation == OPEN["mutex"]:
+        caller, text = runs_locked(calls), RUNS_LOCKED
+    if caller is not None:
+        return text.replace("{caller}", place(caller))
+    alone = explanation in (IDLE_OR_LOST, OPEN["io"]) and lacks_main(party.process)
+    return f"{explanation} {MAIN_UNREAD}" if alone else explanation
+
+
+def _special(party: Party) -> Optional[OpenThere]:
+    """The row of special code that it waits in."""
+    at = party.frame(party.judged.frame)
+    calls = party.thread.calls if party.thread is not None else ()
+    owner = next((frame for frame in calls_from(party, at) if not says_nothing(frame)), at) or Frame(None)
+    function, library = owner.function or "", owner.library or ""
+    outer = next((number for number, frame in enumerate(calls) if not says_nothing(frame)), len(calls))
+    waits = [frame.function or "" for frame in calls[:outer]]
+    waits_in = calls[outer].library or "" if outer < len(calls) else ""
+    fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
+    fitting = (
+        row
+        for row in fitting
+        if not row.through or (any(map(regex(row.through).match, waits)) and regex(row.module).match(waits_in))
+    )
+    return next(
+        (row for row in fitting if regex(row.function).match(function) and regex(row.module).match(library)), None
+    )
+
+
+def _holder(party: Party) -> str:
+    """Who holds the GIL, as the dump itself marks it."""
+    holder = next(thread for thread in party.process.threads if thread.gil)
+    inside = next((one for one in holder.calls if _NAMES.known_frame(one).name and not says_nothing(one)), None)
+    return f"Thread {holder.id} holds it{f', in {place(inside)}' if inside is not None else ''}."
+
+
+def _alone_name(party: Party) -> str:
+    """`Thread 12`, where the text has several threads of one process without a name, or numbers its only one so."""
+    process = party.process
+    lacking = party.group != "fatal" and lacks_main(process)
+    unnamed = process.label == ONLY or party.kind in LOCKED or lacking
+    several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
+    if process.given is Given.TEXT and party.id and unnamed and several:
+        return f"Thread {party.id}{of_process(process.label)}"
+    return start(who([party]))

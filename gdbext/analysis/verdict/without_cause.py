@@ -1,0 +1,104 @@
+"""The answer where no cause was found: who waits where, and what would help."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from gdbext.analysis.causes.log_quotes import last_words, without_stacks
+from gdbext.analysis.causes.witness_evidence import gpu_cores_alone
+from gdbext.analysis.failures.gpu_findings import clean_reports
+from gdbext.analysis.progress.between_looks import has_run
+from gdbext.analysis.progress.nobody_acts import nobody_asks
+from gdbext.analysis.progress.running import longer_look, was_woken
+from gdbext.analysis.verdict.chosen_remedies import what_the_text_shows
+from gdbext.analysis.verdict.lone_stack import single_process_text
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.places import in_places, where
+from gdbext.analysis.view.wording import label_list, start, who
+from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.model.codes import Given
+
+
+def without_cause(view: JobView) -> Candidate:
+    """What can be said without a cause: who waits where, and what would help."""
+    parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
+    if not parties:
+        found = gpu_cores_alone(view) or clean_reports(view)
+        return found or Candidate(cause="unknown", confidence="low", summary=without_stacks(view))
+    kinds = {party.group for party in parties}
+    stop = what_the_text_shows(view)
+    if len(parties) == 1:
+        idle = [party for party in view.parties if party.group == "idle"]
+        text = single_process_text(parties[0], idle, last_words(view, parties[0]))
+        also = _died_too(view, parties[0])
+        text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""
+    elif {party.judged.collective for party in parties} == {"recv"}:
+        text = (
+            f"{start(who(parties))} {_all(parties)} wait to receive in {where(parties[0])}, and none of them sends. "
+            "Either the sender is not among them, or they wait for each other."
+        )
+    elif stop is not None and stop.at_a_stop:
+        text = f"{start(in_places(parties))}. {stop.open}"
+    elif len({(party.kind, where(party)) for party in parties}) == 1:
+        on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
+        text = (
+            f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
+            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
+            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
+        )
+    elif kinds == {"fatal"}:
+        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
+    elif "fatal" in kinds:
+        dying = [party for party in parties if party.group == "fatal"]
+        others = [party for party in parties if party.group != "fatal"]
+        text = (
+            f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
+            f"The log of {who(dying[:1])} around the stack gives the reason."
+        )
+    elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:
+        text = (
+            f"{start(in_places(parties))}. If these are two ranks, they fit each other: check that rank, tag and "
+            "communicator are the same; if they are, the transport between them does not deliver."
+        )
+    else:
+        text = f"{start(in_places(parties))}. Together they fit no known pattern."
+    waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
+    # Who sleeps, and ran between the two copies, may have got what it waited for.
+    may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
+    may_go_on = may_go_on or nobody_asks(view)
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=f"It is not clear yet whether anything hangs. {text}" if may_go_on else text,
+        victims=waiting,
+        evidence=evidence_of((), parties),
+        decided_by=longer_look(view) if may_go_on else None,
+    )
+
+
+def _died_too(view: JobView, party: Party) -> str:
+    """Others of which no stack was read, but the line of their own end."""
+    kinds = {one.index: one.wait.kind for one in view.processes}
+    others = [
+        process
+        for process in view.snapshot.processes
+        if process.index != party.index and not process.threads and kinds.get(process.index) == party.kind
+    ]
+    if party.group != "fatal" or not others:
+        return ""
+    names = label_list([process.label for process in others])
+    return f"{start(names)} died too; {'its stack is' if len(others) == 1 else 'their stacks are'} not in the text."
+
+
+def _all(parties: Sequence[Party]) -> str:
+    return "both" if len(parties) == 2 else "all"
+
+
+def _may_go_on(party: Party) -> bool:
+    """Whether it got what it waited for between the two copies, or runs and waits for nobody, or has asked another
+    process for one thing: the answer may be on its way while nobody is seen to work on it."""
+    if party.thread is None:
+        return False
+    runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
+    return was_woken(party.thread) or (runs and has_run(party.thread)) or party.judged.rule in REQUESTS
