@@ -79,3 +79,23 @@ def tree_line(room):
     sentence, point, _ = said.replace("\n", " ").strip().partition(". ")
     name = "  " * (len(room.relative_to(ROOT).parts) - 1) + room.name + "/"
     return f"{name:<22} {sentence}{'.' if point else ''}"
+
+
+ANALYSIS = """
+    build_report streams tensors stacks view logs unread communicators progress failures causes waits locks verdict
+""".split()
+"""Rooms of analysis: each reads those before it alone."""
+
+
+def test_the_rooms_of_analysis_read_one_way():
+    rooms = {path.name for path in (ROOT / "analysis").iterdir() if (path / "__init__.py").exists()}
+    assert rooms == set(ANALYSIS)
+    against = []
+    for path in sorted((ROOT / "analysis").rglob("*.py")):
+        room = path.relative_to(ROOT / "analysis").parts[0]
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = node.module.split(".") if isinstance(node, ast.ImportFrom) and node.module else []
+            other = names[2] if names[:2] == ["gdbext", "analysis"] and len(names) > 2 else room
+            if other != room and ANALYSIS.index(other) > ANALYSIS.index(room):
+                against.append(f"{path.name} of {room} reads {other}")
+    assert against == []

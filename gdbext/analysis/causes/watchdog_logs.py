@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.logs.lines_of_logs import all_lines, lines, waited_in_vain
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -71,17 +71,25 @@ def watchdogs_gave_up(view: JobView) -> str:
     """Which ranks timed out in what, where torch's watchdogs of several ranks say so."""
     for group in _groups(view).values():
         places: Dict[Tuple[str, int], List[int]] = {}
-        for rank, (number, operation, _) in group.timed_out.items():
+        counts: Dict[Optional[int], List[int]] = {}
+        for rank, (number, operation, count) in group.timed_out.items():
             places.setdefault((operation.lower().lstrip("_"), number), []).append(rank)
+            counts.setdefault(count, []).append(rank)
         if len(group.timed_out) > 1:
             told = ", ".join(
                 f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in sorted(places.items())[:4]
             )
-            alike = (
-                " They all wait in the same one: read the logs of the other ranks first." if len(places) == 1 else ""
-            )
+            alike = "" if len(places) > 1 else _same_operation(counts)
             return f"torch's watchdog gave up waiting for collectives: {told}.{alike}"
     return ""
+
+
+def _same_operation(counts: Mapping[Optional[int], Sequence[int]]) -> str:
+    """Of ranks in one operation, by the number of its elements."""
+    if len(counts) == 1 or None in counts:
+        return " They all wait in the same one: read the logs of the other ranks first."
+    sizes = ", ".join(f"{count:,} of {ranks(some)}" for count, some in list(counts.items())[:4] if count is not None)
+    return f" It is the same one, but with different numbers of input elements: {sizes}. Some operations allow that."
 
 
 def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:

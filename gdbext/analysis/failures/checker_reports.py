@@ -34,6 +34,10 @@ def in_report(one: Party) -> str:
         place = f", in {where(one)}" if reported_place(one) is not None else "; who called that is not in the text"
         text = f"{thread} took lock {locks['wanted']} while it held {locks['held']}{place}."
         orders = sum(any(map(_TAKES_LOCK.search, thread.problems)) for thread in one.process.threads)
-        return text if orders > 1 else f"{text} Where they are taken the other way round is not in the text."
+        return (
+            text
+            if orders > 1
+            else f"{text} The places where other threads take them in another order are not in the text."
+        )
     other = next((text for text in problems if text.startswith((FREED, OTHER_ACCESS))), "")
     return f"That was in {where(one)}{f'; {other}' if other else ''}."

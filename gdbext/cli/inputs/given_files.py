@@ -160,8 +160,8 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
             )
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
         hint = (
-            "give the stacks or the error: a Python traceback, the last 200 lines of the log, or of a process that "
-            "still runs: py-spy dump --native --pid PID > dump.txt; gdbext diagnose dump.txt"
+            "give a Python traceback or the last 200 lines of the log; if the process still runs: "
+            "py-spy dump --native --pid PID > dump.txt; gdbext diagnose dump.txt"
         )
         raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
     return snapshot, None

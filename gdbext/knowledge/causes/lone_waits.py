@@ -75,12 +75,12 @@ OPEN: Mapping[str, str] = {
     "event-sync": _OF_THE_GPU,
     "device-sync": _OF_THE_GPU,
     "memcpy-sync": _OF_THE_GPU,
-    "nccl-init": "Which rank has not joined {unread}.",
-    "nccl-group-launch": "Which rank has not arrived there {unread}.",
+    "nccl-init": "Whether a rank has not joined, and which, {unread}.",
+    "nccl-group-launch": "Whether a rank has not arrived there, and which, {unread}.",
     "nccl-destroy-abort": "Which rank or kernel it waits for {unread}.",
     "mpi": _OF_PEERS,
     "gloo": _OF_PEERS,
-    "store-wait": "Which rank has not joined {unread}.",
+    "store-wait": "Whether a rank has not joined, and which, {unread}.",
     "ipc-queue": "The process that should send it {unread}.",
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
@@ -104,6 +104,24 @@ class OpenThere:
 
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
+    OpenThere(
+        ("nccl-init", "device-alloc"),
+        "Every rank of the communicator must make that call; whether one has not, and which, {unread}.",
+        function=r"ncclComm(?:Window)?(?:Register|Deregister)\w*$",
+        does="registers a buffer with a communicator in {where}",
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "Whether the driver has exported that function {unread}.",
+        function=r"fetch_registered_method$|_wait_for_function$|fetch_and_register_\w+$",
+        does="has a task of Ray and waits for its function in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        "One look cannot show whether it makes progress.",
+        function=r"spawnv_passfds$|_?fork_exec$",
+        does="is in {where}, which starts a child process",
+    ),
     OpenThere(
         ("mpi", "stream-sync", "event-sync", "nccl-group-launch", "native-compute", "unknown"),
         "That call returns at once. Whether a loop around it waits, and for whom, {unread}.",

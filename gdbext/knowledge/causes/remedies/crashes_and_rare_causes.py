@@ -290,7 +290,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Read the lines of the log just before this stack; for all threads and values open {core}",
+        "Read the log just before the crash; for all threads and values open {core}",
         "the log has the condition that failed or the signal; the stack only shows where",
         "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),

@@ -8,6 +8,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     ALLOCATES,
     FOR_THE_GPU,
     GIL_HOLDER,
+    JOINS_CHILDREN,
     JOINS_OF_PYTHON,
     SHUTS_DOWN,
 )
@@ -155,10 +156,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
+        "Dump the child that has not ended (py-spy dump --native --pid CHILD; `ps --ppid {pid}` lists the children): "
+        "it waits itself, or has not been told to stop",
+        "a parent that joins a child waits as long as the child runs",
+        "multiprocessing/popen_fork.py; wait(2)",
+        kinds=_OUTSIDE[1:],
+        through=JOINS_CHILDREN,
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
         "Find the thread that has not ended ({dump}), and tell it to stop before the join",
         _JOINED,
         "std::thread, atexit(3), threading._shutdown",
         kinds=_OUTSIDE[1:],
+        not_through=JOINS_CHILDREN,
         given=("text",),
     ),
     RemedyRule(

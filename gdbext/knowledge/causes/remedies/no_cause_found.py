@@ -122,7 +122,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the lines of the log just before this stack; for all threads and values open {core}",
+        "Read the log just before the crash; for all threads and values open {core}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),

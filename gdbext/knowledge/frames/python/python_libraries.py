@@ -223,6 +223,13 @@ RULES = (
         idle=True,
     ),
     python_wait(
+        "ray-function",
+        "ipc-queue",
+        r"fetch_registered_method|_wait_for_function|fetch_and_register_\w+",
+        r"ray/(_private/)?function_manager\.py$",
+        "ray/_private/function_manager.py: has a task, and waits until the driver has exported its function",
+    ),
+    python_wait(
         "ray-get",
         "ipc-queue",
         r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
-from gdbext.model.codes import ReadState
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import OF_THE_TEXT, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
@@ -74,6 +74,13 @@ def wait_table(diagnosis: Diagnosis, style: Style, most_rows: int, one_row_each:
     if left_out:
         lines.append(style.paint(f"{style.ellipsis} {counted(left_out, 'more rank')}", "dim"))
     return lines
+
+
+def is_one_stack(diagnosis: Diagnosis) -> bool:
+    """Whether a text has one stack of one process, or its log alone: the answer says what a table would repeat."""
+    processes = diagnosis.snapshot.processes
+    from_text = all(one.given in (Given.TEXT, Given.LOG) for one in processes)
+    return from_text and not diagnosis.snapshot.absent and len(processes) == 1 and len(processes[0].threads) < 2
 
 
 def _grouped(seen: Sequence[_Seen], most_rows: int, one_row_each: int) -> List[List[_Seen]]:

@@ -13,7 +13,7 @@ from gdbext.render.text.ending.short_answer import ending
 from gdbext.render.text.verdict.considered_hypotheses import considered_lines
 from gdbext.render.text.verdict.details import detail_sections
 from gdbext.render.text.verdict.gpu_errors import gpu_error_lines, kernel_lines
-from gdbext.render.text.verdict.rank_table import wait_table
+from gdbext.render.text.verdict.rank_table import is_one_stack, wait_table
 from gdbext.render.text.verdict.short_verdict import facts, sentence
 from gdbext.render.text.verdict.user_frames import user_frames
 
@@ -33,8 +33,11 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]
     if style.typed.detail == BRIEF:
         return answer
     is_healthy = not (verdict.finding or verdict.decided_by)
-    table = wait_table(diagnosis, style, 4, 0) if is_healthy else wait_table(diagnosis, style, MOST_ROWS)
-    sections = [table, user_frames(diagnosis, style), gpu_error_lines(diagnosis, style)]
+    sections = []
+    if style.typed.detail == FULL or not is_one_stack(diagnosis):
+        sections.append(wait_table(diagnosis, style, 4, 0) if is_healthy else wait_table(diagnosis, style, MOST_ROWS))
+        sections.append(user_frames(diagnosis, style))
+    sections.append(gpu_error_lines(diagnosis, style))
     sections.append(kernel_lines(diagnosis, style))
     if style.typed.detail == FULL:
         sections += detail_sections(diagnosis, style)
