@@ -14,7 +14,7 @@ from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress
 from gdbext.collect.gdb_runs.batch_runs import INIT, QUIET_START, find_gdb
-from gdbext.discovery.preflight_checks.checkup import host_points
+from gdbext.discovery.checkup import host_points
 from gdbext.discovery.proc import programs
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs

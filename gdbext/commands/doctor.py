@@ -10,7 +10,7 @@ from gdbext.capture.private_folder import place_for_copies
 from gdbext.commands import build_report
 from gdbext.commands.chosen_ranks import selector_of
 from gdbext.commands.session_port import Session
-from gdbext.discovery.preflight_checks.checkup import host_points
+from gdbext.discovery.checkup import host_points
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.model.build_report import BuildReport

@@ -12,14 +12,14 @@ from typing import Callable, List, Optional, Sequence, Tuple
 
 import gdbext
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.arithmetic.elements import Tolerance
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
-from gdbext.analysis.tensors.comparing.elements import Tolerance
 from gdbext.analysis.tensors.comparing.over_ranks import RankDigest, agreement, digested
 from gdbext.analysis.tensors.decoding.shown_values import read_values
-from gdbext.analysis.tensors.statistics.whole_tensor import statistics
 from gdbext.analysis.tensors.tensor_files import SavedTensor
 from gdbext.analysis.tensors.tensor_files import save as save_file
+from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.commands.session_port import Session
 from gdbext.commands.split_command_line import unquoted
 from gdbext.commands.tensor_arguments import expression_and_index, split_index

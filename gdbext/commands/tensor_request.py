@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from typing import Callable, List, Optional, Sequence, Tuple, Union, cast
 
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress
+from gdbext.analysis.tensors.whole_tensor import Progress
 from gdbext.commands.chosen_ranks import pick_all
 from gdbext.commands.session_port import Session
 from gdbext.commands.split_command_line import words_of

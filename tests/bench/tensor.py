@@ -21,7 +21,7 @@ from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.decoding.shown_values import read_values
 from gdbext.analysis.tensors.read_blocks import Limits
-from gdbext.analysis.tensors.statistics.whole_tensor import statistics
+from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.model.tensor import TensorInfo
 from gdbext.render import Style, render

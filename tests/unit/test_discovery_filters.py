@@ -13,8 +13,8 @@ import pytest
 import gdbext
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.discovery.preflight_checks.attach_permission import check
-from gdbext.discovery.preflight_checks.seccomp import kills_readers, refuses_ptrace
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.discovery.proc.seccomp import kills_readers, refuses_ptrace
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the filter names calls by their number on x86-64"

@@ -11,9 +11,9 @@ from gdbext.capture import private_folder
 from gdbext.capture.private_folder import place_for_copies
 from gdbext.cli import doctor, main, ranks
 from gdbext.collect.gdb_runs.batch_runs import find_gdb
-from gdbext.discovery.preflight_checks import checkup
+from gdbext.discovery import checkup
+from gdbext.discovery.checkup import host_points
 from gdbext.discovery.preflight_checks.attach_permission import attach_problems
-from gdbext.discovery.preflight_checks.checkup import host_points
 from gdbext.discovery.proc.procfs import DENIED, ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector

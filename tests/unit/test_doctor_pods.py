@@ -9,7 +9,7 @@ import pytest
 from discovery_tree import Tree
 
 from gdbext.capture.private_folder import place_for_copies
-from gdbext.discovery.preflight_checks.checkup import host_points
+from gdbext.discovery.checkup import host_points
 from gdbext.discovery.preflight_checks.pod_lacks import ROWS, pod_points
 from gdbext.discovery.proc.procfs import ProcFS
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gdbext.analysis.tensors.arithmetic.elements import Tolerance
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
-from gdbext.analysis.tensors.comparing.elements import Tolerance
 from gdbext.analysis.tensors.decoding.shown_values import read_values
-from gdbext.analysis.tensors.statistics.whole_tensor import statistics
+from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import (
     HashGroup,

@@ -61,7 +61,7 @@ EXCEPTIONS = {
         commands/user_files.py:_descriptor_of commands/user_files.py:_nameless commands/user_files.py:_stream
         commands/user_files.py:append_private commands/user_files.py:check_writable
         commands/user_files.py:new_file commands/completion_words.py:files_at commands/output.py:_old_file
-        discovery/preflight_checks/checkup.py:_room cli/diagnosis_bundle.py:snapshot_in collect/core_files.py:_look
+        discovery/checkup.py:_room cli/diagnosis_bundle.py:snapshot_in collect/core_files.py:_look
         cli/inputs/given_files.py:_expanded cli/inputs/given_files.py:_is_pipe cli/launch.py:_open_log
         cli/launch.py:_start cli/inputs/log_folder.py:_is_log cli/pdb/inject.py:_ask cli/inputs/reading.py:read
         cli/inputs/reading.py:refuse_device cli/terminal.py:write_lines cli/vscode.py:_read

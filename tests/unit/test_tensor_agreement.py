@@ -9,7 +9,7 @@ from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
 from gdbext.analysis.tensors.comparing.over_ranks import agreement, digested
 from gdbext.analysis.tensors.read_blocks import Limits
-from gdbext.analysis.tensors.statistics.whole_tensor import statistics
+from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.knowledge.dtypes import ROWS
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gdbext.analysis.tensors import read_blocks
 from gdbext.analysis.tensors.arithmetic import calculator
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.arithmetic.elements import Tolerance
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
-from gdbext.analysis.tensors.comparing.elements import Tolerance
 from gdbext.model.errors import UsageError
 from gdbext.model.tensor import TensorInfo
 from tests.unit.tensor_memory import BASE, FakeMemory, tensor_of

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gdbext.analysis.tensors import whole_tensor
 from gdbext.analysis.tensors.arithmetic import calculator
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.read_blocks import Limits
-from gdbext.analysis.tensors.statistics import whole_tensor
 from gdbext.knowledge.dtypes import DTYPES
 from gdbext.model.errors import GdbextError
 from gdbext.model.tensor import TensorInfo

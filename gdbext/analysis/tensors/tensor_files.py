@@ -16,8 +16,8 @@ from typing import IO, Any, BinaryIO, Callable, ContextManager, Dict, List, Opti
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, contiguous, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
 from gdbext.analysis.tensors.torch_file import one_of, tensors_in
+from gdbext.analysis.tensors.whole_tensor import Progress, no_progress
 from gdbext.knowledge.dtypes import DTYPES, DType
 from gdbext.model.errors import GdbextError, UsageError, refused_as
 from gdbext.model.tensor import TensorInfo, TensorSaved

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
-from gdbext.discovery.preflight_checks.seccomp import kills_readers, refuses_ptrace
+from gdbext.discovery.proc.seccomp import kills_readers, refuses_ptrace
 from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
 

@@ -6,7 +6,7 @@ from typing import Callable, Dict, Optional, Union
 
 import gdb
 
-from gdbext.analysis.tensors.statistics.whole_tensor import statistics
+from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.commands.tensor_port import Description
 from gdbext.inside_gdb.base import memory
 from gdbext.inside_gdb.ranks.one_session import session

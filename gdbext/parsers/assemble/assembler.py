@@ -22,7 +22,12 @@ from typing import Callable, Dict, List, Optional, Type
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import merge_mention
-from gdbext.parsers.assemble.line_events import (
+from gdbext.parsers.assemble.processes import ProcessList
+from gdbext.parsers.assemble.text_limits import Tally
+from gdbext.parsers.assemble.threads import Thread
+from gdbext.parsers.cleaning import Stream, Unwrapper
+from gdbext.parsers.formats import GRAMMAR
+from gdbext.parsers.line_events import (
     Chain,
     Chained,
     Code,
@@ -44,11 +49,6 @@ from gdbext.parsers.assemble.line_events import (
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.assemble.processes import ProcessList
-from gdbext.parsers.assemble.text_limits import Tally
-from gdbext.parsers.assemble.threads import Thread
-from gdbext.parsers.cleaning import Stream, Unwrapper
-from gdbext.parsers.formats import GRAMMAR
 
 MOST_THREADS = 300_000
 MOST_FRAMES = 2_000_000

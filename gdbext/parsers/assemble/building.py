@@ -12,10 +12,10 @@ from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import ProcessHead, ThreadHead
-from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
+from gdbext.parsers.assemble.threads import Thread
 from gdbext.parsers.formats.unknown_frames import KINDS as LOOSE_KINDS
 from gdbext.parsers.formats.unknown_frames import is_telling
+from gdbext.parsers.line_events import LONGEST_PROBLEM, ProcessHead, ThreadHead
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 
 MOST_LOG_MESSAGES = 24

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Dict
 
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead, ThreadHead
+from gdbext.parsers.line_events import LogMessage, ProcessHead, ThreadHead
 
 
 def is_about(process: Process, said: LogMessage) -> bool:

@@ -8,8 +8,8 @@ from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT, communicator_setup
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
 from gdbext.parsers.cleaning import Stream
+from gdbext.parsers.line_events import LogMessage, ProcessHead
 
 _ACCUSING = tuple(regex(rule.pattern) for rule in LOG_RULES if "?P<rank" in rule.pattern)
 _OF_A_PROCESS = tuple(

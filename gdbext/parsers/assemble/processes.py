@@ -9,8 +9,8 @@ from gdbext.knowledge.log_lines.steps_reached import STORE_KEY
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import is_about, merge_process_heads
-from gdbext.parsers.assemble.line_events import LogMessage, Passed, ProcessHead
 from gdbext.parsers.cleaning import Stream
+from gdbext.parsers.line_events import LogMessage, Passed, ProcessHead
 
 _OF_CHILD = regex(r"\s*Process \S{0,80}Process-\d")
 _KEY, _WAITS = map(regex, (STORE_KEY, r"Waiting in store based barrier"))

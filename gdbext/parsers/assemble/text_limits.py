@@ -7,7 +7,7 @@ from typing import Dict, List
 
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.threads import LONGEST_PROBLEM
+from gdbext.parsers.line_events import LONGEST_PROBLEM
 
 _STACKISH = regex(r"0x[0-9a-f]{6,16}\b|\.so[.\d]*\b|^\s{0,8}#\d|\bFile \"|\.(?:py|cc?|cpp|cu|h):\d+\)?$")
 _STACK_MARKS = ("0x", ".so", "#", 'File "', ".py:", ".c:", ".cc:", ".cpp:", ".cu:", ".h:")

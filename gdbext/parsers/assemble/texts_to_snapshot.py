@@ -16,19 +16,19 @@ from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers import text_lines
+from gdbext.parsers.assemble import pyspy_json
 from gdbext.parsers.assemble.assembler import Assembler
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.file_owners import join_texts_of_rank, merge_mentioned_ranks, owner_of, shared_folders
 from gdbext.parsers.assemble.joined_headings import is_about
-from gdbext.parsers.assemble.line_events import LogMessage, ProcessHead
 from gdbext.parsers.assemble.log_writers import LogWriters
 from gdbext.parsers.assemble.text_limits import Tally
-from gdbext.parsers.assemble.threads import LONGEST_PROBLEM, Thread
+from gdbext.parsers.assemble.threads import Thread
 from gdbext.parsers.cleaning import UNNAMED, Stream, clean_lines
 from gdbext.parsers.compute_sanitizer.report_owners import FileReport, given_to, ranks_of_names, take_reports
 from gdbext.parsers.compute_sanitizer.report_stream import ReportStream
 from gdbext.parsers.compute_sanitizer.xid_owners import with_xids
-from gdbext.parsers.formats import pyspy_json
+from gdbext.parsers.line_events import LONGEST_PROBLEM, LogMessage, ProcessHead
 
 _LAUNCHER_SAW, _OF_ITSELF = regex(LAUNCHER_SAW), regex(OF_ITSELF)
 _FILE_RANK = regex(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")

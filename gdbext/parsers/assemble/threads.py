@@ -10,14 +10,13 @@ from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, HANDLERS, RAIS
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
-from gdbext.parsers.assemble.line_events import FrameLine, ThreadHead
+from gdbext.parsers.line_events import LONGEST_PROBLEM, FrameLine, ThreadHead
 from gdbext.parsers.source_line import call_frame
 
 MOST_FRAMES = 1024
 """Frames that are kept of one thread, innermost first; a deep recursion says nothing more behind them."""
 
 MOST_PROBLEMS = 12
-LONGEST_PROBLEM = 300
 _BEGINS = ("<module>", "_bootstrap", "_run_module_as_main", "_main")
 _BELOW, _FREES, _RUNTIME = regex(BELOW_PROGRAM), regex(FREES), regex(RUNTIMES)
 _RAISE = regex(r"\s{0,200}raise(?:$| \(| [A-Za-z_][\w.]{0,200}(?:$|[\[(]| from ))")

@@ -6,7 +6,9 @@ from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.frames.system.checkers import FREED, OTHER_ACCESS, TAKES_LOCK
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import (
+from gdbext.parsers.formats.format_row import Row, announcement, detail, number, row
+from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import (
     Event,
     FrameLine,
     LogMessage,
@@ -15,8 +17,6 @@ from gdbext.parsers.assemble.line_events import (
     Several,
     ThreadHead,
 )
-from gdbext.parsers.formats.format_row import Row, announcement, detail, number, row
-from gdbext.parsers.frame_lines import Place, named_frame
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 

@@ -7,15 +7,6 @@ from typing import Match, Optional, Tuple
 from gdbext.knowledge.log_lines.last_words import HIT
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import (
-    Event,
-    FrameLine,
-    FramesMissing,
-    LogMessage,
-    ProcessHead,
-    Several,
-    ThreadHead,
-)
 from gdbext.parsers.formats.format_row import (
     Row,
     announcement,
@@ -26,6 +17,15 @@ from gdbext.parsers.formats.format_row import (
     row,
 )
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import (
+    Event,
+    FrameLine,
+    FramesMissing,
+    LogMessage,
+    ProcessHead,
+    Several,
+    ThreadHead,
+)
 
 _FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
 _SYMBOL = (

@@ -9,7 +9,9 @@ from gdbext.knowledge.log_lines.last_words import STOPS_OF_GDB, STOPS_OF_LLDB
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.argument_lists import split_call
-from gdbext.parsers.assemble.line_events import (
+from gdbext.parsers.formats.format_row import Row, announcement, detail, location, number, process_head, row
+from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
+from gdbext.parsers.line_events import (
     Event,
     FrameLine,
     FramesMissing,
@@ -21,8 +23,6 @@ from gdbext.parsers.assemble.line_events import (
     Stopped,
     ThreadHead,
 )
-from gdbext.parsers.formats.format_row import Row, announcement, detail, location, number, process_head, row
-from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
 _NAME = regex(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")

@@ -8,8 +8,8 @@ from typing import Callable, Dict, List, Match, Optional, Pattern, Sequence, Tup
 from gdbext.model.stack import Frame
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Detail, Event, FrameLine, Location, LogMessage, ProcessHead
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import Detail, Event, FrameLine, Location, LogMessage, ProcessHead
 
 Read = Callable[[Match[str]], Optional[Event]]
 

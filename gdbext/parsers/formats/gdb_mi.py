@@ -7,9 +7,9 @@ from typing import Dict, List, Match, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, detail, row
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import Event, FrameLine, Several, ThreadHead
 
 _FIELD = regex(r"([a-z][\w-]{0,20})=\"((?:[^\"\\]|\\.){0,2000})\"")
 _PART = regex(r"frame=\{([^{}]{0,4000})|(?:\{|,|\A)id=\"(\d[\d.]{0,9})\",target-id=\"([^\"]{0,200})\"")

@@ -6,8 +6,8 @@ from typing import Match, Optional, Tuple
 
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, FrameLine, FramesMissing, ProcessHead, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, process_head, row
+from gdbext.parsers.line_events import Event, FrameLine, FramesMissing, ProcessHead, Several, ThreadHead
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
 _PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")

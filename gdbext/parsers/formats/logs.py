@@ -11,9 +11,8 @@ from gdbext.knowledge.log_lines import LOG_RULES, NAMED, PASSED, READY, WHAT, WR
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, LogMessage, Passed, ProcessHead, Several
-from gdbext.parsers.assemble.threads import LONGEST_PROBLEM
 from gdbext.parsers.formats.format_row import Row, process_head, row
+from gdbext.parsers.line_events import LONGEST_PROBLEM, Event, LogMessage, Passed, ProcessHead, Several
 
 _LONGEST = 2000
 _MOST_LISTED = 12

@@ -8,7 +8,18 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.function_names import bare_name
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import (
+from gdbext.parsers.formats.format_row import (
+    Row,
+    detail,
+    native_frame,
+    process_head,
+    python,
+    python_outermost_first,
+    row,
+)
+from gdbext.parsers.formats.logs import rank_in
+from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import (
     Chained,
     Code,
     Event,
@@ -21,17 +32,6 @@ from gdbext.parsers.assemble.line_events import (
     ThreadHead,
     Trace,
 )
-from gdbext.parsers.formats.format_row import (
-    Row,
-    detail,
-    native_frame,
-    process_head,
-    python,
-    python_outermost_first,
-    row,
-)
-from gdbext.parsers.formats.logs import rank_in
-from gdbext.parsers.frame_lines import Place, named_frame
 
 _LINE = regex(r"(.+):(\d{1,9})\Z")
 _PYTHON_FILE = regex(r"(?:\.pyx?|\.pyi|\.pxd)\Z|<.*>\Z")

@@ -7,15 +7,6 @@ from typing import Match, Tuple
 from gdbext.knowledge.log_lines.last_words import AS_IT_ENDS, TEST_TIMEOUT
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import (
-    Event,
-    FrameLine,
-    LogMessage,
-    OtherStack,
-    ProcessHead,
-    Several,
-    ThreadHead,
-)
 from gdbext.parsers.formats.format_row import (
     Row,
     announcement,
@@ -27,6 +18,15 @@ from gdbext.parsers.formats.format_row import (
     row,
 )
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import (
+    Event,
+    FrameLine,
+    LogMessage,
+    OtherStack,
+    ProcessHead,
+    Several,
+    ThreadHead,
+)
 
 
 def _goroutine(match: Match[str]) -> Event:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Match, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
-from gdbext.parsers.assemble.line_events import Event, FrameLine, Several, ThreadHead
 from gdbext.parsers.formats.format_row import Row, detail, native_frame, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import Event, FrameLine, Several, ThreadHead
 
 _RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")
 _CALLS = {"futex": "futex_wait", "pselect6": "pselect", "select": "select", "rt_sigtimedwait": "sigtimedwait"}

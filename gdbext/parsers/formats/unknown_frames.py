@@ -17,10 +17,10 @@ from gdbext.knowledge.vendor_calls import RULES as API_RULES
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none, is_whole
 from gdbext.model.text.patterns import regex, union_pattern
-from gdbext.parsers.assemble.line_events import Chain, Event, FrameLine, LogMessage, ThreadHead
 from gdbext.parsers.formats.format_row import Row, location, native_frame, number, python, row
 from gdbext.parsers.formats.python_tools import spied_frame
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import Chain, Event, FrameLine, LogMessage, ThreadHead
 
 _HASH = regex(r"::h[0-9a-f]{16}\Z")
 _SIZED = regex(r"\w\+0x[0-9a-f]+/0x[0-9a-f]+")  # with the size of the function: the kernel's way

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import gdbext
 from gdbext.analysis.tensors.arithmetic.helper_process import END, HEADER
 from gdbext.analysis.tensors.arithmetic.jobs import Job, Work
-from gdbext.analysis.tensors.arithmetic.numpy_module import load_numpy
+from gdbext.analysis.tensors.decoding.numpy_module import load_numpy
 from gdbext.model.errors import GdbextError
 
 LARGE = 4 << 20

@@ -15,7 +15,7 @@ import sys
 from typing import IO, List, Optional
 
 from gdbext.analysis.tensors.arithmetic.jobs import Work
-from gdbext.analysis.tensors.arithmetic.numpy_module import load_numpy
+from gdbext.analysis.tensors.decoding.numpy_module import load_numpy
 
 HEADER = struct.Struct("<4Q")
 END = (1 << 64) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, Optional
 
-from gdbext.analysis.tensors.comparing.elements import Comparer, Tolerance
+from gdbext.analysis.tensors.arithmetic.elements import Comparer, Tolerance
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.statistics.bit_patterns import PatternSummary
 from gdbext.analysis.tensors.statistics.by_chunks import ArraySummary, Bins, ListSummary

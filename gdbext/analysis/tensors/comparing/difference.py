@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.arithmetic.elements import Comparison, Tolerance
 from gdbext.analysis.tensors.arithmetic.jobs import comparison_job
-from gdbext.analysis.tensors.comparing.elements import Comparison, Tolerance
 from gdbext.analysis.tensors.decoding import decode
 from gdbext.analysis.tensors.index import View, position_of, select, view_of
 from gdbext.analysis.tensors.read_blocks import Chunk, Limits, Memory, Read, Stream, elements_at
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
+from gdbext.analysis.tensors.whole_tensor import Progress, no_progress
 from gdbext.model.tensor import Element, TensorDiff, TensorInfo
 
 _NONE = Tolerance()

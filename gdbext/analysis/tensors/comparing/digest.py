@@ -14,7 +14,7 @@ from typing import Optional, Sequence
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
 from gdbext.analysis.tensors.index import select, view_of
 from gdbext.analysis.tensors.read_blocks import Limits, Read, Stream
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
+from gdbext.analysis.tensors.whole_tensor import Progress, no_progress
 from gdbext.knowledge.dtypes import DType
 from gdbext.model.tensor import TensorHash, TensorInfo
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.tensors.arithmetic.calculator import Calculator
+from gdbext.analysis.tensors.arithmetic.elements import Tolerance
 from gdbext.analysis.tensors.comparing.difference import Source, difference
 from gdbext.analysis.tensors.comparing.digest import digest
-from gdbext.analysis.tensors.comparing.elements import Tolerance
-from gdbext.analysis.tensors.statistics.whole_tensor import Progress, no_progress
+from gdbext.analysis.tensors.whole_tensor import Progress, no_progress
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import HashGroup, RankProblem, TensorAgreement
 

@@ -8,8 +8,8 @@ from collections import Counter
 from itertools import compress
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
+from gdbext.analysis.tensors.decoding.numpy_module import as_array
 from gdbext.analysis.tensors.statistics.sums import BINS, Tally, bin_borders, magnitude
 from gdbext.knowledge.dtypes import DType
 

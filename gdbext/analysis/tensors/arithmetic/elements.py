@@ -8,8 +8,8 @@ from itertools import compress
 from operator import ne
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.tensors.arithmetic.numpy_module import as_array
 from gdbext.analysis.tensors.decoding import decode
+from gdbext.analysis.tensors.decoding.numpy_module import as_array
 from gdbext.analysis.tensors.statistics.sums import magnitude
 from gdbext.knowledge.dtypes import DType
 

@@ -9,9 +9,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
-from gdbext.parsers.assemble.line_events import FrameLine, ProcessHead, ThreadHead
 from gdbext.parsers.assemble.threads import Thread
 from gdbext.parsers.frame_lines import Place, named_frame
+from gdbext.parsers.line_events import FrameLine, ProcessHead, ThreadHead
 
 _START = regex(r"^\s{0,80}\[\s{0,80}(?=\{\s{0,80}\"(?:pid|thread_id)\"\s?:)", re.MULTILINE)
 _BETWEEN = regex(r"\s{0,400}(,\s{0,400}|\])")

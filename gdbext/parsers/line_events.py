@@ -7,6 +7,9 @@ from typing import Optional, Tuple, Union
 
 from gdbext.model.stack import Frame
 
+LONGEST_PROBLEM = 300
+"""Characters that are kept of a line that a process says."""
+
 
 @dataclass(frozen=True)
 class ProcessHead:
