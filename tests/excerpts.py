@@ -2,7 +2,7 @@
 
 import subprocess
 
-from gdbext.capture.elf import excerpt
+from gdbext.capture.symbols import excerpt
 from gdbext.safe_open.kept_open_files import Shelf
 
 

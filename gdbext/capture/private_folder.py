@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Iterator
 
 from gdbext.capture.cleanup_shell import Outliving
-from gdbext.capture.stop.kill_timer import HELD
+from gdbext.capture.copies.held_note import HELD
 from gdbext.model.errors import GdbextError
 
 _ENOUGH = 64 << 20  # bytes free; the copy of a rank has some megabytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import List, Sequence, Tuple
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import choose_job, find_jobs
 from gdbext.discovery.ranks.selectors import Selector

@@ -8,8 +8,8 @@ import json
 import subprocess
 from typing import Any, Iterator, List
 
-from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress

@@ -6,7 +6,7 @@ import argparse
 import importlib
 from dataclasses import replace
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress

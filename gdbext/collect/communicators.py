@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.nccl import dwarf_layout
 from gdbext.capture.nccl.memory_scan import Budget
 from gdbext.capture.nccl.pointer_search import Search, scan_where_some_are_missing, search_of_process
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
 from gdbext.knowledge.row_kinds import StructRow

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.cores.core_copy import copy_core
 from gdbext.capture.cores.core_file import CoreFile
 from gdbext.capture.cores.core_objects import CoreObjects
@@ -14,7 +15,6 @@ from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners
 from gdbext.capture.nccl.library import layouts_of
 from gdbext.capture.nccl.memory_scan import in_core
 from gdbext.capture.nccl.pointer_search import Search, search_result
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import words_of
 from gdbext.collect.cleanup_on_signals import private_folder
 from gdbext.collect.communicators import SCAN, layout_of

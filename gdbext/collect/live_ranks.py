@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, ProcessCopy
+from gdbext.capture.copies.held_note import Note
+from gdbext.capture.copies.thread_status import tracer_of
 from gdbext.capture.locks_in_memory import futexes
-from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import Interpreter, interpreter_of
 from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.stop import copy_of_process, kill_timer, second_copy
-from gdbext.capture.stop.ptrace import tracer_of
 from gdbext.capture.stop.several_processes import copy_together
 from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake, sleeping_threads
+from gdbext.capture.symbols.environ import read_environ, recorded
 from gdbext.capture.without_stop import counters, kernel_threads, sleep_times
 from gdbext.collect import communicators, release_check, unreadable_ranks
 from gdbext.collect import unstopped_ranks as no_stop
@@ -84,7 +86,7 @@ class Look:
         while gdb works."""
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
-        self._budget = copy_of_process.Budget(seconds=limits.max_pause)
+        self._budget = Budget(seconds=limits.max_pause)
         self._ranks = [LiveRank(process=process) for process in job.ranks]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
@@ -149,7 +151,7 @@ class Look:
                 f"no timer for the stop ({why}): if gdbext itself is stopped meanwhile, the ranks stay stopped"
             )
         with contextlib.suppress(OSError):  # no room: then it ends us without a word
-            self._budget = replace(self._budget, note=kill_timer.Note(folder))
+            self._budget = replace(self._budget, note=Note(folder))
 
     def _gdbs(self) -> int:
         """How many gdbs will probably have work: they start while the ranks are looked at. None before a stop that
@@ -232,7 +234,7 @@ class Look:
 
     def _copies(
         self, ranks: Sequence[LiveRank], times: Mapping[int, Mapping[int, kernel_threads.ThreadTimes]], python: bool
-    ) -> Sequence[copy_of_process.ProcessCopy]:
+    ) -> Sequence[ProcessCopy]:
         interpreters = {rank.pid: rank.interpreter for rank in ranks if isinstance(rank.interpreter, Interpreter)}
 
         waits = {pid: futexes.Wanted({tid: one.syscall for tid, one in seen.items()}) for pid, seen in times.items()}
@@ -242,12 +244,12 @@ class Look:
             pages = memory.read_many(waits[pid].ranges)
             return Held(freeze(found, memory.read) if isinstance(found, Interpreter) else None, waits[pid], pages)
 
-        def all_at_once(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[copy_of_process.ProcessCopy]:
+        def all_at_once(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[ProcessCopy]:
             found = copy_together(pids, self._budget, lambda pid: during(pid).plain(), marks)
             held = (one.during and Held.of(one.during, interpreters.get(one.pid), waits[one.pid]) for one in found)
             return [replace(copy, during=one) for copy, one in zip(found, held)]
 
-        def one_by_one(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[copy_of_process.ProcessCopy]:
+        def one_by_one(pids: Sequence[int], marks: copy_of_process.Marks) -> Sequence[ProcessCopy]:
             return copy_of_process.copy_processes(pids, self._budget, during, marks=marks)
 
         pids = [rank.pid for rank in ranks]

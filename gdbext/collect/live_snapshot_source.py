@@ -6,8 +6,8 @@ import socket
 from dataclasses import replace
 from typing import Iterable, Mapping, Optional, Tuple
 
+from gdbext.capture.copies.thread_status import thread_state
 from gdbext.capture.nccl.pointer_search import search_result
-from gdbext.capture.stop.ptrace import thread_state
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.rank_locks import Neighbours

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.nccl.pointer_search import Search
 from gdbext.capture.python.python_frames import Frozen, FrozenThread
 from gdbext.capture.python.runtime import Interpreter
-from gdbext.capture.stop import copy_of_process
 from gdbext.capture.stop.still_asleep import Asleep
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.model.activity import Activity
@@ -59,9 +59,9 @@ class LiveRank:
     times: Mapping[int, kernel_threads.ThreadTimes] = field(default_factory=dict)
     copied_at: float = 0.0
     pause_ms: Optional[float] = None  # what one thread felt, the longest
-    copy: Optional[copy_of_process.ProcessCopy] = None
+    copy: Optional[ProcessCopy] = None
     asleep: Optional[Asleep] = None  # who of the first copy slept on after it
-    second: Optional[copy_of_process.ProcessCopy] = None
+    second: Optional[ProcessCopy] = None
     python: Optional[PythonStacks] = None
     stacks: Tuple[ThreadStack, ...] = ()
     communicators: Optional[Search] = None

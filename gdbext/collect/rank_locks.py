@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop import copy_of_process
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
@@ -58,7 +58,7 @@ def _searched(rank: LiveRank) -> process_locks.Searched:
     return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
 
 
-def _waits(copy: copy_of_process.ProcessCopy) -> Mapping[int, futexes.FutexCall]:
+def _waits(copy: ProcessCopy) -> Mapping[int, futexes.FutexCall]:
     """What the stop itself proves: the wait was there when the memory was read."""
     waits: Dict[int, futexes.FutexCall] = {}
     for held in copy.during or ():

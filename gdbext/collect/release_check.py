@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
+from gdbext.capture.copies.syscall_line import REFUSED, RUNNING, Standing, call_number
+from gdbext.capture.copies.thread_status import thread_state, tracer_of
 from gdbext.capture.proc_texts import threads_of
-from gdbext.capture.stop.ptrace import thread_state, tracer_of
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark
-from gdbext.capture.without_stop.syscall_line import REFUSED, RUNNING, Standing, call_number
 from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.missing import Maybe
 from gdbext.model.text.ranges import ranges_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Collection, Mapping, Optional, Tuple
 
-from gdbext.capture.stop.ptrace import tracer_of
+from gdbext.capture.copies.thread_status import tracer_of
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
 from gdbext.knowledge.frames import THREAD_NAMES

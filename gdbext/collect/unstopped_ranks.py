@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, ProcessCopy
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.copy_of_process import Budget, ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers

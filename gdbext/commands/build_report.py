@@ -10,9 +10,9 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, 
 
 from gdbext.analysis.build_report.file_points import points_of
 from gdbext.capture.build_facts.built_file import DAMAGED, built_file, texts_in
-from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.nccl.library import release_of
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.capture.symbols.library_versions import versions
 from gdbext.capture.symbols.mapped_libraries import MappedFile, libraries_with_code
 from gdbext.discovery.preflight_checks.attach_permission import attach_problems

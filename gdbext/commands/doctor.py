@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Union
 
-from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.private_folder import place_for_copies
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.commands import build_report
 from gdbext.commands.chosen_ranks import selector_of
 from gdbext.commands.session_port import Session

@@ -13,10 +13,10 @@ from gdbext.capture.cores.core_file import CoreFile, open_core
 from gdbext.capture.cores.core_notes import Notes
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import StartBlock, arguments_of, environ_of, start_block
-from gdbext.capture.memory.environ import recorded
 from gdbext.capture.python.python_frames import Frozen, Limits, freeze
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.capture.python.thread_facts import resolve_all
+from gdbext.capture.symbols.environ import recorded
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.of_cores import Dumped, DumpedProcesses
 from gdbext.discovery.ranks.selectors import Selector

@@ -6,7 +6,8 @@ import signal
 import sys
 
 from gdbext.__main__ import main
-from gdbext.capture.stop import ptrace, stack_bytes
+from gdbext.capture.copies import stack_bytes
+from gdbext.capture.stop import ptrace
 
 _ONCE_IN = 12  # steps
 _seed = sys.argv.pop(1)

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.capture.elf.excerpt import Excerpt
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.stop.copy_of_process import copy_process
+from gdbext.capture.symbols.excerpt import Excerpt
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.collect.gdb_runs import batch_runs, request, symbol_files
 from gdbext.model.snapshot_files.frame_table import unpack

@@ -8,10 +8,10 @@ from gdbext.analysis.unread import open_stacks as unread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import build_view
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
+from gdbext.capture.copies.syscall_line import RUNNING
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
-from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.cli.main import main
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.unreadable_ranks import helpers_of

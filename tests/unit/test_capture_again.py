@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.stop.second_copy import compare
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.model.stack import Frame, ThreadStack

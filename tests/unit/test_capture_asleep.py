@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
+from gdbext.capture.copies.syscall_line import NO_CALL, Standing
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy, copy_process, copy_processes
+from gdbext.capture.stop.copy_of_process import copy_process, copy_processes
 from gdbext.capture.stop.several_processes import copy_together
 from gdbext.capture.stop.still_asleep import Asleep, copy_asleep, copy_awake, merge_copies, sleeping_threads
 from gdbext.capture.without_stop.kernel_threads import look as look_at_threads
 from gdbext.capture.without_stop.sleeping_threads import Mark, stands_as
-from gdbext.capture.without_stop.syscall_line import NO_CALL, Standing
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from gdbext.capture.copies.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.capture.without_stop import sleeping_threads
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN, Mark, registers_of, sleep_mark
-from gdbext.capture.without_stop.syscall_line import GONE, REFUSED, RUNNING, Standing, parse_standing
 from gdbext.model.codes import Code
 from gdbext.model.stack import UNREAD
 

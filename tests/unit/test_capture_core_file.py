@@ -13,13 +13,14 @@ from gdbext.capture.cores import core_copy, core_file, core_notes
 from gdbext.capture.cores.core_copy import copy_core
 from gdbext.capture.cores.core_file import ABSENT_INODE, CoreFile, maps_of, open_core
 from gdbext.capture.cores.core_kind import looks_like_core
-from gdbext.capture.cores.core_notes import NotedSignal, NotedThread, Notes, auxiliary, read_notes
+from gdbext.capture.cores.core_notes import NotedSignal, NotedThread, Notes, read_notes
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import arguments_of, environ_of, start_block
 from gdbext.capture.cores.minicore import write_core
 from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import segments_of
 from gdbext.capture.machine import this_machine
+from gdbext.capture.memory.auxiliary_vector import auxiliary
 from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.model.errors import GdbextError
 from gdbext.snapshot_builder.core_job import crash, matching, open_cores, without_files

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.model.missing import Missing
 
 CHILD = """

@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 
-from gdbext.capture.elf import excerpt, separate_debug
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
+from gdbext.capture.elf import separate_debug
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.object_file import build_id_of, file_reader, segments_of
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.unwind_entries import relocate_entries
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
+from gdbext.capture.symbols import excerpt
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.collect.gdb_runs import symbol_files
 from gdbext.collect.gdb_runs.symbol_files import SymbolFiles

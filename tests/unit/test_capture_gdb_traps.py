@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
+from gdbext.capture.copies.copied_process import read_proc
 from gdbext.capture.gdb_traps import trap_among
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import Memory, ProcessMemory
-from gdbext.capture.stop.copy_of_process import read_proc
 from gdbext.capture.symbols.link_map import names_in
 from tests.inferiors.capture_process import CaptureProcess
 

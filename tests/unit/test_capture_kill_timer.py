@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.capture import private_folder
+from gdbext.capture.copies import held_note
 from gdbext.capture.stop import copy_of_process, kill_timer, several_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess
@@ -26,7 +27,7 @@ import os, signal, sys, tempfile, time
 from dataclasses import replace
 from pathlib import Path
 from gdbext.capture.stop import copy_of_process as stop
-from gdbext.capture.stop.kill_timer import Note
+from gdbext.capture.copies.held_note import Note
 from gdbext.capture.private_folder import private_copies
 
 def during(pid):
@@ -227,12 +228,12 @@ def test_a_child_that_is_stopped_after_it_let_go_is_not_waited_for(monkeypatch):
 
 def test_the_janitor_reads_what_the_note_says(tmp_path):
     """Its pids are as many as fit."""
-    note = kill_timer.Note(tmp_path)
+    note = held_note.Note(tmp_path)
     note.holds(range(4_000_000, 4_000_500), 3.0)
-    first, rest = (tmp_path / kill_timer.HELD).read_text().split("\n")
+    first, rest = (tmp_path / held_note.HELD).read_text().split("\n")
     since, limit, pids = first.split(maxsplit=2)
     assert (limit, pids.split(" and ")[1].strip(), rest) == ("299", "492 more", "")
     assert abs(int(since) / 100 - float(Path("/proc/uptime").read_text().split()[0])) < SLACK
     note.free()
-    assert (tmp_path / kill_timer.HELD).read_text().strip() == ""
-    assert f"$1/{kill_timer.HELD}\n" in private_folder._CLEAN_UP
+    assert (tmp_path / held_note.HELD).read_text().strip() == ""
+    assert f"$1/{held_note.HELD}\n" in private_folder._CLEAN_UP

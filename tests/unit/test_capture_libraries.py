@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy, copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.safe_open import files
 from tests.inferiors.capture_process import CaptureProcess, build

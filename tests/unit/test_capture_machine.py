@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
+from gdbext.capture.copies import syscall_line
 from gdbext.capture.elf.throw_sites import throw_sites
 from gdbext.capture.locks_in_memory import futexes
 from gdbext.capture.machine import ARCHITECTURES, gdb_registers, known_machine, machine_of, name_of, this_machine
 from gdbext.capture.machine.code import code_here, code_of
 from gdbext.capture.machine.disassembly import disassembly_here
-from gdbext.capture.without_stop import syscall_line
 from gdbext.knowledge.runtimes import system_calls
 from gdbext.model.errors import GdbextError
 

@@ -8,11 +8,11 @@ import struct
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.cores.minicore import write_core
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.model.errors import GdbextError
 
 MAPS = MemoryMap(

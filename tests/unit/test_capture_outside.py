@@ -8,14 +8,15 @@ import sys
 
 import pytest
 
+from gdbext.capture.copies.copied_process import Budget
+from gdbext.capture.copies.syscall_line import RUNNING
 from gdbext.capture.memory.overlapping_pieces import changed_words
 from gdbext.capture.memory.process_memory import Block, merge
 from gdbext.capture.stop import ptrace
-from gdbext.capture.stop.copy_of_process import Budget, copy_process
+from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.without_stop import copying
 from gdbext.capture.without_stop.copying import TRIES, copy_outside
 from gdbext.capture.without_stop.sleeping_threads import Mark
-from gdbext.capture.without_stop.syscall_line import RUNNING
 from gdbext.model.stack import UNREAD
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import wait_until

@@ -10,11 +10,10 @@ import subprocess
 
 import pytest
 
-from gdbext.capture.elf import excerpt
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.elf.excerpt_file import Placed, write_file
 from gdbext.capture.elf.reader import ElfSymbols
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
-from gdbext.capture.symbols import large_symbol_tables
+from gdbext.capture.symbols import excerpt, large_symbol_tables
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.capture.symbols.symbol_index import SymbolIndex
 from gdbext.collect.gdb_runs import symbol_files, unwinding

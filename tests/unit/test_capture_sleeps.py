@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.without_stop import sleep_times
 from gdbext.model.stack import ThreadStack
 

@@ -4,9 +4,9 @@ from array import array
 
 import pytest
 
+from gdbext.capture.copies.stack_bytes import FIRST, StackCopier
 from gdbext.capture.machine import ARCHITECTURES
 from gdbext.capture.memory.maps import Mapping, MemoryMap
-from gdbext.capture.stop.stack_bytes import FIRST, StackCopier
 from gdbext.knowledge.runtimes.telling_libraries import WAITING
 
 ROW = ARCHITECTURES[0]

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from gdbext.capture import machine
+from gdbext.capture.copies.copied_process import Budget
 from gdbext.capture.memory import process_memory
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.stop import copy_of_process, ptrace
-from gdbext.capture.stop.copy_of_process import Budget, copy_process, copy_processes
+from gdbext.capture.stop.copy_of_process import copy_process, copy_processes
 from tests.inferiors.capture_process import CaptureProcess, as_nobody
 from tests.polling import lasts, wait_until
 

@@ -5,8 +5,9 @@ import signal
 
 import pytest
 
+from gdbext.capture.copies.copied_process import Budget
 from gdbext.capture.stop import copy_of_process
-from gdbext.capture.stop.copy_of_process import Budget, copy_in_turns, copy_process, copy_processes
+from gdbext.capture.stop.copy_of_process import copy_in_turns, copy_process, copy_processes
 from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake
 from gdbext.capture.without_stop.kernel_threads import look
 from tests.inferiors.capture_process import CaptureProcess, as_nobody

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from discovery_tree import PYTHON, TORCH, Tree
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs, told_apart
 from gdbext.discovery.ranks.selectors import Selector

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.stop import kill_timer
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.collect import release_check
 from gdbext.collect.live_ranks import Limits, Look
 from gdbext.collect.one_rank import LiveRank

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.collect.gdb_runs import batch_runs, unwinding
 from gdbext.model.errors import GdbextError
 from gdbext.model.snapshot_files.frame_table import FrameTable

@@ -83,7 +83,6 @@ def tree_line(room):
 
 
 CIRCLES = {
-    "capture": "stop, without_stop, cores and symbols share copies of a process; elf and memory each read a file of it",
     "inside_gdb": "the session of attached ranks is what every command reads, and it ends what they began",
     "knowledge": "engines bring rows of frames, errors and runtimes, and these rooms gather them",
 }

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from gdbext.capture.copies.syscall_line import RUNNING, Standing
 from gdbext.capture.stop.copy_of_process import copy_process
 from gdbext.capture.without_stop.kernel_threads import look
 from gdbext.capture.without_stop.sleeping_threads import Mark
-from gdbext.capture.without_stop.syscall_line import RUNNING, Standing
 from gdbext.collect.release_check import marks_of, sign_of
 from gdbext.knowledge.runtimes.system_calls import RESTART
 from gdbext.model.job import AFTER

@@ -11,15 +11,14 @@ import zlib
 import pytest
 
 from gdbext.capture.bounded_reader import in_time
-from gdbext.capture.elf import excerpt
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.elf.reader import ElfSymbols, Section
 from gdbext.capture.elf.unpacked import unpacked_size
 from gdbext.capture.elf.unwind_entries import Entry
 from gdbext.capture.elf.unwind_rules import row_at
 from gdbext.capture.memory.process_memory import Block
 from gdbext.capture.nccl import dwarf_layout
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
-from gdbext.capture.symbols import mapped_libraries
+from gdbext.capture.symbols import excerpt, mapped_libraries
 from gdbext.capture.symbols.mapped_libraries import MappedFile, words_of
 from gdbext.capture.symbols.symbol_index import SymbolIndex
 from gdbext.capture.without_stop.frame_pointer import _Files
@@ -207,7 +206,7 @@ def test_stacks_without_two_equal_words_have_a_measure(monkeypatch):
 MEASURED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
-from gdbext.capture.elf import excerpt
+from gdbext.capture.symbols import excerpt
 from gdbext.safe_open.kept_open_files import Shelf
 excerpt.LEAST_SYMBOL_BYTES = 1
 found = excerpt.look(Shelf().open(sys.argv[1]), list(range(0x1000, 0x9000, 4)))

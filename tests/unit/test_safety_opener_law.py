@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "of the kernel: /proc, /sys, /dev/kmsg": """
         capture/without_stop/counters.py:take capture/proc_texts.py:read_text capture/memory/maps.py:read_maps_text
         capture/memory/memory_file.py:read_vectors capture/nccl/memory_scan.py:resident_of.parts
-        capture/stop/copy_of_process.py:_Held.prepare capture/stop/copy_of_process.py:read_proc
+        capture/stop/copy_of_process.py:_Held.prepare capture/copies/copied_process.py:read_proc
         capture/locks_in_memory/lock_context.py:exists_beside capture/stop/breakpoint_guard.py:open_memories
         capture/proc_texts.py:threads_of capture/stop/no_interruption.py:_own_threads
         inside_gdb/stacks/read_copies.py:_end_with inside_gdb/stacks/held_ranks.py:_HeldReading.alive
@@ -36,7 +36,7 @@ EXCEPTIONS = {
         capture/memory/process_memory.py:CopyBuffer.__init__ capture/stop/several_processes.py:_Meeting.__init__
     """,
     "written or read in a folder of ours": """
-        capture/stop/kill_timer.py:Note.__init__ inside_gdb/stacks/other_ranks.py:_error_in
+        capture/copies/held_note.py:Note.__init__ inside_gdb/stacks/other_ranks.py:_error_in
         inside_gdb/stacks/other_ranks.py:_run capture/elf/writer.py:SectionFile.write
         capture/cores/minicore.py:write_core capture/user_cache.py:folder_of capture/user_cache.py:read
         capture/user_cache.py:write capture/user_cache.py:_shrink capture/private_folder.py:_room

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence
 
+from gdbext.capture.copies.copied_process import Budget, ProcessCopy, ThreadCopy
+from gdbext.capture.copies.stack_bytes import StackCopier
 from gdbext.capture.cores.core_file import MOST_PARTS, CoreBuffer, CoreFile
-from gdbext.capture.cores.core_notes import auxiliary
 from gdbext.capture.cores.core_objects import CoreObjects
 from gdbext.capture.cores.core_process import StartBlock
+from gdbext.capture.memory.auxiliary_vector import auxiliary
 from gdbext.capture.memory.process_memory import Block, merge
-from gdbext.capture.stop.copy_of_process import Budget, ProcessCopy, ThreadCopy
-from gdbext.capture.stop.stack_bytes import StackCopier
 
 _AT_SYSINFO_EHDR = 33  # where the vdso lies
 _VDSO_LIMIT = 64 << 10

@@ -115,12 +115,6 @@ def read_notes(read: Read, length: int) -> Notes:
     )
 
 
-def auxiliary(auxv: bytes) -> Dict[int, int]:
-    """The auxiliary vector (getauxval(3)) by its AT_ numbers."""
-    words = struct.unpack_from(f"<{len(auxv) // 16 * 2}Q", auxv)
-    return dict(zip(words[::2], words[1::2]))
-
-
 class _Walk:
     """(type, position, size) of the notes of core files; those of others (LINUX: vector registers) are passed over."""
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.capture.cores.core_file import CoreFile
-from gdbext.capture.cores.core_notes import auxiliary
 from gdbext.capture.elf.layout import MAGIC, PT_LOAD
 from gdbext.capture.elf.object_file import HEADERS, Reader, build_id_of, bytes_reader, segments_of
+from gdbext.capture.memory.auxiliary_vector import auxiliary
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.symbols.mapped_libraries import MappedFile, mapped_file, unknown_file
 from gdbext.safe_open.kept_open_files import Opened, Shelf

@@ -11,9 +11,9 @@ import struct
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from gdbext.capture.cores.core_file import CoreFile
-from gdbext.capture.cores.core_notes import auxiliary
 from gdbext.capture.cores.core_objects import CoreObjects
-from gdbext.capture.memory.environ import environ_in, variables_at
+from gdbext.capture.memory.auxiliary_vector import auxiliary
+from gdbext.capture.symbols.environ import environ_in, variables_at
 from gdbext.model.missing import Maybe, Missing
 
 _AT_RANDOM = 25  # points to 16 bytes between the vector and the strings

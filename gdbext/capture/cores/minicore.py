@@ -11,6 +11,7 @@ import os
 import struct
 from typing import Dict, Optional, Sequence
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.elf import writer
 from gdbext.capture.elf.core_notes_layout import (
     FILES_HEAD,
@@ -24,7 +25,6 @@ from gdbext.capture.elf.core_notes_layout import (
     PRSTATUS_TAIL,
 )
 from gdbext.capture.machine import Architecture
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile, libraries_on_stacks
 from gdbext.model.errors import GdbextError
 

@@ -1,4 +1,4 @@
-"""Writes excerpts (capture/elf/excerpt.py): an ELF file with code sections that have no content, unwind entries,
+"""Writes excerpts (capture/symbols/excerpt.py): an ELF file with code sections that have no content, unwind entries,
 symbols.
 
 One file may hold the excerpts of many libraries, each at the addresses where one process has it. gdb looks through all

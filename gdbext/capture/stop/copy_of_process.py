@@ -10,81 +10,22 @@ from __future__ import annotations
 import functools
 import os
 import time
-from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
+from gdbext.capture.copies.stack_bytes import DEEP, FIRST, StackCopier
+from gdbext.capture.copies.thread_status import thread_state, why_refused
 from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
-from gdbext.capture.memory.process_memory import Block, CopyBuffer, ProcessMemory, Range, merge
-from gdbext.capture.stop.kill_timer import KillTimer, Note
+from gdbext.capture.memory.process_memory import CopyBuffer, Range, merge
+from gdbext.capture.stop.kill_timer import KillTimer
 from gdbext.capture.stop.no_interruption import in_own_thread, undisturbed
-from gdbext.capture.stop.ptrace import Tracees, thread_state, why_refused
-from gdbext.capture.stop.stack_bytes import DEEP, FIRST, StackCopier
+from gdbext.capture.stop.ptrace import Tracees
 from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark
-from gdbext.model.codes import ReadState
 
 _RESIDENT = 16 << 10  # bytes per thread that the copy buffer has at hand: most stacks are that short
-_VDSO_LIMIT = 64 << 10
 _TURN = 8  # threads that stand still together where there is no need for one picture: 0.3 ms
 _TURNS = 5.0  # seconds for all turns of a process
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a stop may cost. When it is used up, the copy is cut and marked, and the process goes on. Should we not be
-    able to let it go by then, the kernel ends us a second later (capture/stop/kill_timer.py)."""
-
-    seconds: float = 2.0  # of standing still, per process
-    threads: int = 4096  # further ones are left running
-    stack: int = 4 << 20  # bytes per thread
-    total: int = 256 << 20  # bytes per process
-    note: Optional[Note] = None  # says to the janitor whom we held when we ended
-
-
-@dataclass(frozen=True)
-class ThreadCopy:
-    """One thread as it stood. Without `registers` it could not be read: `problem` says why."""
-
-    tid: int
-    registers: Tuple[int, ...] = ()  # NT_PRSTATUS words, see machine.Architecture
-    pc: int = 0
-    sp: int = 0
-    signal: int = 0  # was on its way to the thread
-    truncated: Optional[str] = None  # why the outer end of the stack is missing
-    problem: Optional[str] = None
-    stacks: Tuple[Range, ...] = ()  # what of the blocks was copied for it
-    ran: bool = False  # that is its problem: it ran, and nobody was stopped
-
-
-@dataclass(frozen=True)
-class ProcessCopy:
-    """What one stop of one process brought home. `threads` starts with the main thread."""
-
-    pid: int
-    threads: Tuple[ThreadCopy, ...] = ()
-    blocks: Tuple[Block, ...] = ()  # stacks and pages; neither touch nor overlap, in address order
-    maps: MemoryMap = field(default_factory=lambda: MemoryMap(()))
-    auxv: bytes = b""
-    exe: str = ""  # as the process sees it
-    architecture: Optional[Architecture] = None
-    pause_ms: Optional[float] = None  # from the first order to stop to the last release; None when nothing was stopped
-    felt_ms: Optional[float] = None  # the longest time that one thread stood still: what a heartbeat in it would see
-    was_stopped: bool = False  # it stood in a job-control stop (state T) before, and does so again
-    problems: Tuple[str, ...] = ()
-    during: Any = None  # what the `during` hook returned
-    asleep: FrozenSet[int] = frozenset()  # threads that were left alone and slept until all was read
-    woke: FrozenSet[int] = frozenset()  # threads that were left alone and did not
-
-    @property
-    def state(self) -> ReadState:
-        """PARTIAL: see the problems of the process and of its threads."""
-        if not any(thread.registers for thread in self.threads):
-            return ReadState.LOST
-        whole = not self.problems and not any(thread.problem or thread.truncated for thread in self.threads)
-        return ReadState.OK if whole else ReadState.PARTIAL
-
-
-Hook = Callable[[int], Any]
 Meet = Callable[[], None]
 Marks = Mapping[int, Mapping[int, Mark]]
 """By pid and tid, of threads that need not be stopped as long as their marks stay the same."""
@@ -387,16 +328,3 @@ class _Held:
         except OSError:
             pass  # it has ended: what we saw before is what there is
         return parse_maps(self._maps_text)
-
-
-def read_proc(pid: int, name: str) -> bytes:
-    """A file of /proc/PID."""
-    with open(f"/proc/{pid}/{name}", "rb") as stream:
-        return stream.read()
-
-
-def vdso_of(pid: int, maps: MemoryMap) -> List[Block]:
-    """The kernel's code page: a debugger takes the unwind table of its frames from memory, there is no file."""
-    ranges = [(at.start, min(at.end - at.start, _VDSO_LIMIT)) for at in maps if at.path == "[vdso]"]
-    data = ProcessMemory(pid).read_many(ranges)
-    return [Block(address, code) for (address, _), code in zip(ranges, data) if code]

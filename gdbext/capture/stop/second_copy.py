@@ -10,9 +10,9 @@ import bisect
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.model.stack import ThreadStack
 

@@ -19,10 +19,11 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, Hook, ProcessCopy, ThreadCopy
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.maps import Mapping, MemoryMap
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import Budget, Hook, Marks, ProcessCopy, ThreadCopy, copy_processes
+from gdbext.capture.stop.copy_of_process import Marks, copy_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from gdbext.capture.stop.no_interruption import signals_wait
 from gdbext.model.errors import GdbextError

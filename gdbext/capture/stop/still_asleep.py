@@ -13,12 +13,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, ProcessCopy, ThreadCopy
+from gdbext.capture.copies.syscall_line import RUNNING
 from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, ProcessMemory, merge
-from gdbext.capture.stop.copy_of_process import Budget, Marks, ProcessCopy, ThreadCopy, copy_in_turns
+from gdbext.capture.stop.copy_of_process import Marks, copy_in_turns
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes
 from gdbext.capture.without_stop.sleeping_threads import Mark, sleep_mark, stands_as
-from gdbext.capture.without_stop.syscall_line import RUNNING
 
 _NAP, _LONGEST = 0.002, 0.5  # seconds: whoever was let go has to fall asleep again first, on a busy machine a while
 _IDLE = 3  # naps in which nobody did: the others run

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import List, Optional, Set
 
-from gdbext.capture.cores.core_notes import auxiliary
 from gdbext.capture.elf.layout import PT_DYNAMIC, PT_PHDR, SEGMENT, segments_in
+from gdbext.capture.memory.auxiliary_vector import auxiliary
 from gdbext.capture.memory.process_memory import Memory
 
 MOST = 4096

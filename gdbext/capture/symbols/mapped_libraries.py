@@ -10,11 +10,11 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Protocol, Sequence, Set, Tuple, Union
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.elf.layout import PT_LOAD
 from gdbext.capture.elf.object_file import HEADERS, Reader, bias_of, build_id_of, bytes_reader, segments_of
 from gdbext.capture.memory.maps import Mapping
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.safe_open.kept_open_files import Opened, Shelf
 from gdbext.safe_open.regular_files import Identity, Refused
 

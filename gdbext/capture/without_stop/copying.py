@@ -13,16 +13,16 @@ import time
 from dataclasses import dataclass
 from typing import Any, Collection, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.copies.copied_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
+from gdbext.capture.copies.stack_bytes import DEEP, FIRST, Registers, StackCopier
+from gdbext.capture.copies.syscall_line import GONE, REFUSED
+from gdbext.capture.copies.thread_status import thread_state, why_refused
 from gdbext.capture.machine import Architecture, known_machine
 from gdbext.capture.memory.maps import MemoryMap, parse_maps, read_maps_text
 from gdbext.capture.memory.overlapping_pieces import Pieces, same_frames
 from gdbext.capture.memory.process_memory import Block, CopyBuffer, ProcessMemory, merge
 from gdbext.capture.proc_texts import threads_of
-from gdbext.capture.stop.copy_of_process import Budget, Hook, ProcessCopy, ThreadCopy, read_proc, vdso_of
-from gdbext.capture.stop.ptrace import thread_state, why_refused
-from gdbext.capture.stop.stack_bytes import DEEP, FIRST, Registers, StackCopier
 from gdbext.capture.without_stop.sleeping_threads import Mark, processor_time, registers_of, sleep_mark, thread_pointers
-from gdbext.capture.without_stop.syscall_line import GONE, REFUSED
 from gdbext.model.codes import Code
 from gdbext.model.missing import Missing
 from gdbext.model.stack import UNREAD

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from gdbext.capture.copies.syscall_line import Standing, call_number, parse_standing
 from gdbext.capture.proc_texts import text_of
-from gdbext.capture.without_stop.syscall_line import Standing, call_number, parse_standing
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.activity import Activity, Child, Ended
 

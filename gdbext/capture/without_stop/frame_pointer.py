@@ -14,6 +14,7 @@ import struct
 import time
 from typing import Callable, Dict, NamedTuple, Optional, Protocol, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.unwind_entries import UnwindTable
 from gdbext.capture.elf.unwind_rules import Row, row_at
@@ -21,7 +22,6 @@ from gdbext.capture.machine import Architecture
 from gdbext.capture.machine.code import code_of
 from gdbext.capture.machine.interface import Code, Read, UnwindRegisters
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
 from gdbext.capture.symbols.mapped_libraries import MappedFile
 from gdbext.safe_open.kept_open_files import Opened
 

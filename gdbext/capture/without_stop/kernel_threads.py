@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, Optional, Tuple
 
+from gdbext.capture.copies.syscall_line import call_number, parse_standing
 from gdbext.capture.proc_texts import text_of, threads_of
-from gdbext.capture.without_stop.syscall_line import call_number, parse_standing
 from gdbext.model.missing import Missing
 
 _TICKS = os.sysconf("SC_CLK_TCK")

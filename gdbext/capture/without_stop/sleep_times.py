@@ -7,10 +7,10 @@ import time
 from dataclasses import replace
 from typing import Callable, Mapping, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.overlapping_pieces import Pieces
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.stack import ThreadStack
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.syscall_line import GONE, NO_CALL, REFUSED, Standing, call_number, parse_standing
+from gdbext.capture.copies.thread_status import thread_state
 from gdbext.capture.machine import Architecture
 from gdbext.capture.memory.maps import MemoryMap
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.proc_texts import read_text
-from gdbext.capture.stop.ptrace import thread_state
-from gdbext.capture.without_stop.syscall_line import GONE, NO_CALL, REFUSED, Standing, call_number, parse_standing
 from gdbext.model.missing import Maybe, Missing
 
 UNKNOWN = 0x5BAD_0C0D_5BAD_0C0D

@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.analysis.verdict.running_timeouts import timeouts_of
 from gdbext.capture.gpu_cores.gpu_core_file import is_complete
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import chosen_job
 from gdbext.discovery.proc.procfs import ProcFS

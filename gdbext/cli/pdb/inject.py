@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gdbext.capture.memory.environ import read_environ
 from gdbext.capture.python.runtime import interpreter_of
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.pdb import remote_exec
 from gdbext.cli.terminal import Progress, style_for
 from gdbext.collect.cleanup_on_signals import private_folder

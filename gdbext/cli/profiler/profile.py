@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import Optional, Tuple
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.answer_output import show
 from gdbext.cli.chosen_processes import chosen_job, selector_of
 from gdbext.cli.profiler.profile_http import Http, NoServer

@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 from typing import Any, List, Optional, Tuple
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.service import service_settings as told_by
 from gdbext.cli.service.alerts import Alerts
 from gdbext.cli.service.followed_jobs import Followed, FollowedJobs

@@ -6,7 +6,7 @@ import time
 from typing import Dict, Optional
 
 from gdbext.analysis.progress.standstill import Patience, Stillness
-from gdbext.capture.memory.environ import recorded
+from gdbext.capture.symbols.environ import recorded
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.job import Job

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.chosen_processes import selector_of
 from gdbext.cli.terminal import Progress, style_for, write_lines
 from gdbext.cli.watching import look_with_bundle

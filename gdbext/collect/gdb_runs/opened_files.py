@@ -11,10 +11,10 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO, Dict
 
-from gdbext.capture.elf.excerpt import Look
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.capture.elf.separate_debug import LINK
 from gdbext.capture.elf.writer import forget_name
+from gdbext.capture.symbols.excerpt import Look
 from gdbext.safe_open.kept_open_files import Opened
 
 _PIECE = 1 << 24

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.cores import minicore
-from gdbext.capture.stop.copy_of_process import ProcessCopy
 from gdbext.capture.symbols.mapped_libraries import Finder, libraries_on_stacks
 from gdbext.collect.gdb_runs.symbol_files import SymbolFiles
 from gdbext.safe_open.kept_open_files import Shelf

@@ -1,4 +1,4 @@
-"""Which symbol files gdb gets for the copies of some ranks: whole files, excerpts (capture/elf/excerpt.py), or one
+"""Which symbol files gdb gets for the copies of some ranks: whole files, excerpts (capture/symbols/excerpt.py), or one
 excerpt of many files for each rank.
 
 Of a big file without debug information gdb gets an excerpt, one for all ranks together; of one whose debug information
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
 
 from gdbext.capture import user_cache
-from gdbext.capture.elf.excerpt import LIMIT, Look, look
+from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.elf.excerpt_file import MOST_SECTIONS, Parts, Placed, write_file
-from gdbext.capture.stop.copy_of_process import ProcessCopy
+from gdbext.capture.symbols.excerpt import LIMIT, Look, look
 from gdbext.capture.symbols.mapped_libraries import MOST_WORDS, MappedFile, words_of
 from gdbext.collect.gdb_runs.opened_files import GdbFiles
 from gdbext.collect.gdbs_side_by_side import readable

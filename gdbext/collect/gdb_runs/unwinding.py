@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from gdbext.capture.stop.copy_of_process import ProcessCopy, ThreadCopy
+from gdbext.capture.copies.copied_process import ProcessCopy, ThreadCopy
 from gdbext.collect.gdb_runs import batch_runs
 from gdbext.collect.gdb_runs.request import Dump, ranks_of
 from gdbext.collect.gdbs_side_by_side import gdbs_for, most_gdbs

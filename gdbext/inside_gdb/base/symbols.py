@@ -12,10 +12,10 @@ from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tup
 
 import gdb
 
+from gdbext.capture.copies.copied_process import read_proc
 from gdbext.capture.gdb_traps import trap_among
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.stop.copy_of_process import read_proc
 from gdbext.capture.symbols.link_map import names_in
 from gdbext.inside_gdb.base import compat
 from gdbext.safe_open import files

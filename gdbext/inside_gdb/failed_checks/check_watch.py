@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.failures import fatal_signal
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.commands.check_port import CheckOptions
 from gdbext.commands.tensor_port import TensorPort
 from gdbext.commands.user_files import append_private

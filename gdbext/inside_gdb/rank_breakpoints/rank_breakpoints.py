@@ -12,7 +12,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 import gdb
 
 from gdbext.analysis.verdict.running_timeouts import Timeout, timeouts_of
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.commands.rank_breakpoints import BreakOptions, is_line_of_python, not_for_gdb, wrong_condition
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 import gdb
 
-from gdbext.capture.memory.environ import read_environ
+from gdbext.capture.symbols.environ import read_environ
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ

@@ -13,12 +13,12 @@ import gdb
 
 from gdbext import __version__
 from gdbext.analysis.stacks.interleave import interleave
-from gdbext.capture.memory.environ import read_environ, recorded
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.nccl.pointer_search import search_result
 from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.python.thread_facts import resolve_all
+from gdbext.capture.symbols.environ import read_environ, recorded
 from gdbext.capture.without_stop import kernel_threads as threads
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleep_times import sleep_left

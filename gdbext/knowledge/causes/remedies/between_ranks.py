@@ -160,8 +160,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the logs of the other ranks around that time, first of those that the message names: the process that failed "
-        "or ended first explains the rest",
+        "Read the logs of the other ranks around that time, first of those that the message names: the process that "
+        "failed or ended first explains the rest",
         "who reports a lost or late peer is usually its victim",
         "gloo transport/tcp/pair.cc; torch monitoredBarrier",
         not_rules=("ready-ranks",),
