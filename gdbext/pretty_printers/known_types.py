@@ -10,7 +10,7 @@ from typing import Dict, Optional, Tuple
 import gdb
 
 from gdbext.inside_gdb.tensors.target_object import same_everywhere
-from gdbext.knowledge.engines.all_tensor_layouts import LAYOUTS
+from gdbext.knowledge.all_tensor_layouts import LAYOUTS
 from gdbext.knowledge.runtimes.cuda_streams import EVENT_HOLDERS, HOLDERS, SPECIAL, STREAM_TYPE
 
 _TENSOR_HOLDERS = (

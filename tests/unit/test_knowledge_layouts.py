@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from gdbext.knowledge.dtypes import DTYPES
-from gdbext.knowledge.engines.all_tensor_layouts import (
+from gdbext.knowledge.all_tensor_layouts import (
     DICTS,
     DTYPE_TABLES,
     LAYOUTS,
@@ -15,6 +14,7 @@ from gdbext.knowledge.engines.all_tensor_layouts import (
     STRUCTS,
     WRAPPERS,
 )
+from gdbext.knowledge.dtypes import DTYPES
 from gdbext.knowledge.engines.llama_cpp import layouts as ggml
 from gdbext.knowledge.engines.torch import layouts as torch
 from gdbext.knowledge.engines.turbomind import layouts as turbomind

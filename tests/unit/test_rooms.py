@@ -84,7 +84,6 @@ def tree_line(room):
 
 CIRCLES = {
     "inside_gdb": "the session of attached ranks is what every command reads, and it ends what they began",
-    "knowledge": "engines bring rows of frames, errors and runtimes, and these rooms gather them",
 }
 """Rooms whose sub-rooms import each other, and why. No new one."""
 

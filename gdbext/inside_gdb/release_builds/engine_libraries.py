@@ -9,7 +9,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tu
 
 from gdbext.capture.elf.reader import ElfSymbols
 from gdbext.inside_gdb.base.memory import TargetMemory
-from gdbext.knowledge.engines.all_tensor_layouts import RELEASES
+from gdbext.knowledge.all_tensor_layouts import RELEASES
 from gdbext.knowledge.row_kinds import ReleaseRow, StructRow
 from gdbext.safe_open import files
 

@@ -9,9 +9,9 @@ from gdbext.inside_gdb.tensors.member_paths import first_of, follow, integer
 from gdbext.inside_gdb.tensors.shapes import Contradiction
 from gdbext.inside_gdb.tensors.target_object import Node, Read, StructNode, Unreadable
 from gdbext.inside_gdb.tensors.tensor_reader import Described, layout_of
+from gdbext.knowledge.all_tensor_layouts import PLACE_TABLES, RELEASES
 from gdbext.knowledge.dtypes import dtype_named
 from gdbext.knowledge.engines.all_build_ways import BUILT
-from gdbext.knowledge.engines.all_tensor_layouts import PLACE_TABLES, RELEASES
 from gdbext.knowledge.row_kinds import ReleaseRow, StructRow, TensorLayout
 from gdbext.model.errors import GdbextError, UsageError
 from gdbext.model.missing import Missing

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable, unpack_integers, without_arguments
-from gdbext.knowledge.engines.all_tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
+from gdbext.knowledge.all_tensor_layouts import DICTS, GRAPHS, SEQUENCES, WRAPPERS
 from gdbext.knowledge.row_kinds import DictRow, GraphRow, SequenceRow, WrapperRow
 
 MOST_PEELS = 16

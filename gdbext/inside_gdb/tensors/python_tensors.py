@@ -11,8 +11,8 @@ from gdbext.inside_gdb.tensors.member_paths import integer, integers
 from gdbext.inside_gdb.tensors.python_objects import BASE_NAMES, tensor_of
 from gdbext.inside_gdb.tensors.target_object import Node, Read, StructNode, Unreadable
 from gdbext.inside_gdb.tensors.torch_offsets import Release, tensor_at
+from gdbext.knowledge.all_tensor_layouts import STRUCTS
 from gdbext.knowledge.dtypes import dtype_named
-from gdbext.knowledge.engines.all_tensor_layouts import STRUCTS
 from gdbext.knowledge.runtimes.cpython import TYPE_NAME
 from gdbext.knowledge.runtimes.numpy_arrays import ARRAY, FIRST_OF_USERS, LAYOUTS
 from gdbext.model.missing import Missing

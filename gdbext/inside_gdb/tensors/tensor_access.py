@@ -28,8 +28,8 @@ from gdbext.inside_gdb.tensors.tensor_reader import (
     UnknownType,
     mentions_tensor,
 )
+from gdbext.knowledge.all_tensor_layouts import STRUCTS
 from gdbext.knowledge.dtypes import dtype_named
-from gdbext.knowledge.engines.all_tensor_layouts import STRUCTS
 from gdbext.model.codes import Code
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.missing import Missing

@@ -10,7 +10,7 @@ from gdbext.analysis.tensors.index import contiguous, product
 from gdbext.inside_gdb.tensors import placement, shapes
 from gdbext.inside_gdb.tensors.member_paths import NoMember, address_node, first_of, integer, integers
 from gdbext.inside_gdb.tensors.target_object import NAME_CAP, Node, Null, Unreadable
-from gdbext.knowledge.engines.all_tensor_layouts import DTYPE_TABLES, PLACE_TABLES
+from gdbext.knowledge.all_tensor_layouts import DTYPE_TABLES, PLACE_TABLES
 from gdbext.knowledge.row_kinds import EnumTable, TensorLayout
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.tensor import TensorInfo

@@ -33,7 +33,7 @@ from gdbext.inside_gdb.tensors.tensor_members import (
     with_address,
     with_notes,
 )
-from gdbext.knowledge.engines.all_tensor_layouts import LAYOUTS
+from gdbext.knowledge.all_tensor_layouts import LAYOUTS
 from gdbext.knowledge.row_kinds import TensorLayout
 from gdbext.model.codes import Code
 from gdbext.model.errors import UsageError

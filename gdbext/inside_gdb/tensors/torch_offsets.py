@@ -9,7 +9,7 @@ from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 from gdbext.analysis.tensors.index import product
 from gdbext.inside_gdb.tensors.member_paths import integer, integers
 from gdbext.inside_gdb.tensors.target_object import Node, Read, StructNode, Unreadable
-from gdbext.knowledge.engines.all_tensor_layouts import STRUCTS
+from gdbext.knowledge.all_tensor_layouts import STRUCTS
 from gdbext.knowledge.engines.torch.layouts import MEASURED
 from gdbext.knowledge.row_kinds import StructRow
 from gdbext.model.text.digits import is_whole
