@@ -121,6 +121,8 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _console(text)
         if "<" in text:
             text = _TAGS.sub("", text)
+        if " across cluster]" in text:
+            text = _SUFFIX_OF_RAY.sub("", text)
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text).replace("\xa0", " ")
         error = 'File "' in text and _LOGGED_ERROR.match(text) is not None
@@ -162,6 +164,8 @@ def _console(text: str) -> str:
     return _ESCAPE.sub(lambda one: _MI_ESCAPES.get(one.group(), ""), found.group("text")) if found else text
 
 
+_SUFFIX_OF_RAY = regex(r" \[repeated \d{1,9}x across cluster\](?: \(Ray deduplicates logs.{0,400})?$")
+"""Behind a line that other processes of a Ray cluster printed too (ray/_private/ray_logging)."""
 _BULLETS = frozenset("-*+0123456789")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Optional, Sequence, Tuple
 
+from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.stacks.text_kind import missing_inside
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
@@ -35,9 +37,12 @@ from gdbext.model.text.patterns import regex
 _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, LOCK_CHECKS))
 _OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
 _DUMPED = regex(DUMPED)
+_NAMES = FrameBook(rules=())
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
 _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 """Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
+_NAMES_RETURNS = regex(r"text:(?:gdb|lldb)|core")
+"""Sources whose tool has a name for that return."""
 _ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
 _PUBLIC, _WRITES = regex(PUBLIC), regex(r"write\w*$|flush$|print$|emit$")
 _IN_HANDLER, _FATAL = regex(REPORTERS), regex(r"Fatal Python error")
@@ -109,17 +114,33 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
 def _place_of_fault(one: Party) -> str:
     """What a signal interrupted, where the stack goes on behind its handler; who called it, where it has no name."""
     names = calls_of(one)
-    handler = max((number for number, name in enumerate(names) if _INTERRUPTED.match(name)), default=None)
     calls = one.thread.calls if one.thread is not None else ()
-    behind = next((frame for frame in calls[0 if handler is None else handler + 1 :] if frame.function), None)
+    handler = max((number for number, name in enumerate(names) if _INTERRUPTED.match(name)), default=None)
+    handler = _return_from_handler(one.process.source, calls) if handler is None else handler
+    inside = calls[0 if handler is None else handler + 1 :]
+    behind = next((frame for frame in inside if frame.function and not _NAMES.known_frame(frame).entry), None)
     export = _nearest_export(one)
     if export:
         return export
-    if behind is None or (handler is None and calls[0].function):
+    if not inside or (behind is None and handler is None) or (handler is None and calls[0].function):
         return died_at(one)
-    if one.process.source in HANDLER_FIRST or _RETURNS_FROM_HANDLER.match((calls[0].library or "").rpartition("/")[2]):
-        return place(behind)
-    return place(behind) if handler is not None else f"{place(calls[0])}, called from {place(behind)}"
+    if behind is None or inside[0] is behind:
+        return place(inside[0])
+    return f"{place(inside[0])}, called from {place(behind)}"
+
+
+def _return_from_handler(source: str, calls: Sequence[Frame]) -> Optional[int]:
+    """The last frame of the signal handler that printed the stack: its return, for which the C library has no name."""
+    if _NAMES_RETURNS.match(source):
+        return None
+    last = 0 if source in HANDLER_FIRST and calls and calls[0].function is None else None
+    for number, frame in enumerate(calls[:-1]):
+        nameless = frame.function is None
+        if reports_failure(frame.function) or (nameless and _RETURNS_FROM_HANDLER.match(frame.library or "")):
+            last = number
+        elif last is not None or not nameless or number > 1:  # the program's own handler may have no name
+            break
+    return last
 
 
 def _nearest_export(one: Party) -> str:

@@ -40,6 +40,8 @@ def without_cause(view: JobView) -> Candidate:
         )
     elif stop is not None and stop.at_a_stop:
         text = f"{start(in_places(parties))}. {stop.open}"
+    elif kinds == {"fatal"}:
+        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
@@ -47,8 +49,6 @@ def without_cause(view: JobView) -> Candidate:
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
         )
-    elif kinds == {"fatal"}:
-        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
     elif "fatal" in kinds:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]

@@ -19,7 +19,7 @@ from gdbext.knowledge.frames.system.code_owners import (
     WAITS_OF_WINDOWS,
 )
 from gdbext.knowledge.frames.system.libc import SIGNAL
-from gdbext.knowledge.log_lines.last_words import HIT, IN_NATIVE_CODE
+from gdbext.knowledge.log_lines.last_words import HIT_ALONE, IN_NATIVE_CODE
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
@@ -32,7 +32,7 @@ _OF_A_LIBRARY = ("mutex", "condvar-idle")
 LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
-_HIT = regex(HIT.format(r"(?P<name>\S{1,200})", r"(?P<place>\S{1,400})"))
+_HIT = regex(HIT_ALONE.format(r"(?P<name>\S{1,200})") + r"(?: at (?P<place>\S{1,400}))?$")
 _SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
 _LEFT_BY_SIGNAL, _OF_WINDOWS = map(regex, (SIGNAL, WAITS_OF_WINDOWS))
@@ -132,8 +132,10 @@ def died_at(party: Party) -> str:
     calls = party.thread.calls if party.thread is not None else ()
     problems = (*party.process.said, *(party.thread.problems if party.thread is not None else ()))
     hit = next(filter(None, map(_HIT.match, problems)), None)
-    if hit is not None:
+    if hit is not None and hit["place"]:
         return f"{hit['name']} ({hit['place']})"
+    if hit is not None and not any(frame.function for frame in calls):
+        return str(hit["name"])
     native = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
     return f"native code called by {where(party)}" if native else where(party)
 
@@ -240,9 +242,11 @@ def is_in(parties: Sequence[Party]) -> str:
 
 def only_reports(party: Party) -> bool:
     """Whether its stack has nothing but the report of its end, and nothing else tells where that was."""
-    calls = party.thread.calls if party.thread is not None else ()
-    named = any(map(_HIT.match, party.thread.problems)) if party.thread is not None else False
-    return bool(calls) and not named and all(reports_failure(frame.function) for frame in calls)
+    if party.thread is None or not party.thread.calls:
+        return False
+    hits = [hit["name"] for hit in map(_HIT.match, party.thread.problems) if hit is not None]
+    names = [frame.function for frame in party.thread.calls]
+    return all(map(reports_failure, hits if hits and not any(names) else [*hits, *names]))
 
 
 def taken_in(party: Party) -> str:

@@ -105,6 +105,11 @@ class OpenThere:
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
     OpenThere(
+        ("mpi",),
+        "Whether the end of MPI waits for another rank, for the launcher or for a thread of its own {unread}.",
+        function=r"(?:ompi_mpi_(?:instance_)?|P?MPI_|MPID_|internal_)[Ff]inali[sz]e\w*$",
+    ),
+    OpenThere(
         ("nccl-init", "device-alloc"),
         "Every rank of the communicator must make that call; whether one has not, and which, {unread}.",
         function=r"ncclComm(?:Window)?(?:Register|Deregister)\w*$",

@@ -127,6 +127,8 @@ TEST_TIMEOUT = "+++ Timeout +++"
 GO_AT_REST = r"goroutine in state (?:GC |force gc|finalizer wait|cleanup wait|GOMAXPROCS updater)"
 """Goroutines of Go's own run-time, which are in every program (runtime2.go)."""
 
+HIT_ALONE = "the signal hit {}"
+"""What abseil tells before the stack: the function whose code the signal interrupted."""
 HIT = "the signal hit {} at {}"
 """What UCX's excerpt of the source tells before the stack: function and file; the line follows."""
 

@@ -218,6 +218,21 @@ RULES: Tuple[LogRule, ...] = (
         "low",
     ),
     LogRule(
+        "mpich-pending-requests",
+        r"^\s{0,8}\d{1,9} pending requests in pool \d",
+        "MPICH's progress watch lists requests that have not completed for a while; `source=` names the rank that must "
+        "send",
+        "MPICH mpir_progress_hook.c, MPIR_CVAR_DEBUG_PROGRESS_TIMEOUT",
+        wait="mpi",
+    ),
+    LogRule(
+        "xla-slow-operation",
+        r"slow_operation_alarm\.cc:\d|Very slow compile\?",
+        "XLA reports a compilation that takes long, and reports again how long it took when it ends",
+        "xla/service/slow_operation_alarm.cc",
+        wait="native-compute",
+    ),
+    LogRule(
         "collective-announced",
         ANNOUNCED,
         "torch announces each collective before it checks and runs it (TORCH_DISTRIBUTED_DEBUG=DETAIL)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.knowledge.log_lines.last_words import HIT
+from gdbext.knowledge.log_lines.last_words import HIT, HIT_ALONE
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.formats.format_row import (
@@ -201,7 +201,7 @@ ROWS: Tuple[Row, ...] = (
         r"\s{0,4}(?P<number>\d{1,3}) {2}(?P<plain>)(?=/[^\s(]*/libuc[pst]\.so)" + _SYMBOL,
         _symbols_frame,
     ),
-    row("ucx", "[0x", r"\s{0,4}(?P<number>\d{1,3}) {2}(?P<plain>)(?=/)" + _SYMBOL, _symbols_frame, "ucx"),
+    row("ucx", "[0x", r"\s{0,4}(?P<number>\d{1,3}) {2}(?P<plain>)" + _SYMBOL, _symbols_frame, "ucx"),
     row(
         "backtrace",
         "[0x",
@@ -251,6 +251,13 @@ ROWS: Tuple[Row, ...] = (
         _coredump_frame,
     ),
     row("glog", "tack trace: ***", r"\*\*\* Check failure stack trace: \*\*\*", lambda _: ThreadHead()),
+    row(
+        "glog",
+        "PC: @",
+        r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}: )?PC: @ {1,20}0x[0-9a-f]{1,16} {1,8}\(unknown\) {1,8}"
+        r"(?P<name>[A-Za-z_~][^\s(]{0,200})(?:\(.{0,400}\))?",
+        lambda match: LogMessage(HIT_ALONE.format(match.group("name")), about="stack"),
+    ),
     row("glog", "PC: @", r"(?:\[\d{4}-[^\]]{1,60}\] \S{1,60}:\d{1,6}: )?PC: @ ", detail),
     row(
         "",

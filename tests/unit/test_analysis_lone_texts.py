@@ -1,0 +1,127 @@
+"""What is said of one pasted stack, or of one log: no more than it shows."""
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.cli.main import main
+from gdbext.parsers import parse_files
+
+GIL = "#{0}  0x00007f4e04b5c0e6 in PyEval_RestoreThread (tstate=0xa7a0a0) at Python/ceval.c:353\n"
+SEGFAULT = "[node1:1615 :6:1738] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)\n"
+
+
+def summary_of(text):
+    return judge(parse_files([("text", text.encode())])).verdict.summary
+
+
+def cause_of(text):
+    return judge(parse_files([("text", text.encode())])).verdict.cause
+
+
+@pytest.fixture
+def printed(tmp_path, capsys):
+    def of(text, *options):
+        path = tmp_path / "text.txt"
+        path.write_text(text)
+        main(["diagnose", "-q", *options, str(path)])
+        return capsys.readouterr().out
+
+    return of
+
+
+def test_one_stack_has_no_table(printed):
+    stack = "#0  read () from /lib/libc.so.6\n#1  0x0000000000401136 in load (path=0x0) at load.cc:12\n"
+    assert printed(stack).startswith("unknown (low confidence): ")
+    assert "waits in" in printed(stack, "-v")
+    two = f"Thread 1 (LWP 7):\n{stack}\nThread 2 (LWP 8):\n{stack}"
+    assert "waits in" in printed(two)
+
+
+def test_one_thread_that_waits_for_the_gil_is_no_deadlock():
+    alone = "".join(GIL.format(number) for number in range(2))
+    assert cause_of(alone) == "unknown"
+    assert "The thread that holds the GIL is not in the text." in summary_of(alone)
+
+
+@pytest.mark.parametrize(
+    "frames, said",
+    [
+        (
+            "    ncclCommWindowRegister (pynccl_wrapper.py:540)\n    forward (model.py:9)\n",
+            "registers a buffer with a communicator in ncclCommWindowRegister",
+        ),
+        (
+            "    fetch_registered_method (ray/_private/function_manager.py:248)\n"
+            "    _wait_for_function (ray/_private/function_manager.py:428)\n"
+            "    main_loop (ray/_private/worker.py:887)\n",
+            "has a task of Ray and waits for its function",
+        ),
+        (
+            "    spawnv_passfds (multiprocessing/util.py:452)\n"
+            "    ensure_running (multiprocessing/resource_tracker.py:129)\n",
+            "is in spawnv_passfds (util.py:452), which starts a child process",
+        ),
+        (
+            "    all_reduce (torch/distributed/distributed_c10d.py:2500)\n    step (train.py:7)\n",
+            "Whether a rank has not arrived there, and which, is not in the text.",
+        ),
+    ],
+)
+def test_what_a_call_is_by_its_own_definition(frames, said):
+    assert said in summary_of(f'Thread 7 (idle): "MainThread"\n{frames}')
+
+
+def test_ranks_in_one_operation_with_different_sizes():
+    line = (
+        "[rank{0}]:[E318 11:39:53 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=610, OpType=COALESCED, NumelIn={1}, NumelOut={1}, Timeout(ms)=600000) ran for 600086 ms\n"
+    )
+    different = summary_of(line.format(4, 56320) + line.format(6, 76800))
+    assert "different numbers of input elements: 56,320 of rank 4, 76,800 of rank 6" in different
+    assert "read the logs of the other ranks first" in summary_of(line.format(4, 8) + line.format(6, 8))
+
+
+@pytest.mark.parametrize(
+    "stack, place",
+    [
+        (  # the program's handler, the return from it, then what it interrupted
+            "Signal (11) received.\n 0# 0x000055E8DE419EB9 in server\n 1# 0x00007F730E156210 in /lib/libc.so.6\n"
+            " 2# 0x00007F730EADE44F in /opt/libengine.so\n 3# EngineSend in /opt/libengine.so\n",
+            "libengine.so (no symbols), called from EngineSend",
+        ),
+        (  # UCX's handler, then a program without symbols, by its name alone
+            f"{SEGFAULT}==== backtrace (tid:   1738) ====\n"
+            " 0  /opt/lib/libucs.so.0(ucs_handle_error+0x155) [0x7f859b87e7b5]\n"
+            " 1  /opt/lib/libucs.so.0(+0x2db51) [0x7f859b87eb51]\n 2  huge_ctr(+0x21ea6a) [0x557f79ddfa6a]\n"
+            " 3  /lib/libpthread.so.0(+0x9609) [0x7f85c9b3f609]\n 4  /lib/libc.so.6(clone+0x43) [0x7f85c8e0b293]\n",
+            "huge_ctr (no symbols)",
+        ),
+        (  # abseil tells the function that the signal hit, and no frame has a name
+            "*** SIGSEGV received at time=1722289279 on cpu 61 ***\nPC: @     0x7f0c7472944a  (unknown)  addProxyOp()\n"
+            "    @     0x7f3c804b6090  1954032864  (unknown)\n    @        0x100000001  (unknown)  (unknown)\n",
+            "died in addProxyOp",
+        ),
+    ],
+)
+def test_where_a_signal_hit(stack, place):
+    assert place in summary_of(stack)
+
+
+def test_processes_that_died_alike_do_not_wait():
+    ray = "".join(
+        f"(Actor pid={pid}) *** SIGABRT received at time=1 on cpu 4 ***\n"
+        f"(Actor pid={pid})     @     0x7f45b8a0a630  1485872944  (unknown) [repeated 28x across cluster]\n"
+        for pid in (5823, 6149)
+    )
+    assert summary_of(ray).startswith("Pid 5823 and pid 6149 died in a function without a name.")
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("2 pending requests in pool 0", "MPICH's progress watch lists requests"),
+        ("2025-03-19 05:30:02.045318: E external/xla/xla/service/slow_operation_alarm.cc:73] ", "XLA reports"),
+    ],
+)
+def test_lines_of_progress_watches(line, said):
+    assert said in summary_of(line)
