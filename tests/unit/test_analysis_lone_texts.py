@@ -6,16 +6,11 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
 from gdbext.parsers import parse_files
 
-GIL = "#{0}  0x00007f4e04b5c0e6 in PyEval_RestoreThread (tstate=0xa7a0a0) at Python/ceval.c:353\n"
 SEGFAULT = "[node1:1615 :6:1738] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)\n"
 
 
 def summary_of(text):
     return judge(parse_files([("text", text.encode())])).verdict.summary
-
-
-def cause_of(text):
-    return judge(parse_files([("text", text.encode())])).verdict.cause
 
 
 @pytest.fixture
@@ -35,12 +30,6 @@ def test_one_stack_has_no_table(printed):
     assert "waits in" in printed(stack, "-v")
     two = f"Thread 1 (LWP 7):\n{stack}\nThread 2 (LWP 8):\n{stack}"
     assert "waits in" in printed(two)
-
-
-def test_one_thread_that_waits_for_the_gil_is_no_deadlock():
-    alone = "".join(GIL.format(number) for number in range(2))
-    assert cause_of(alone) == "unknown"
-    assert "The thread that holds the GIL is not in the text." in summary_of(alone)
 
 
 @pytest.mark.parametrize(

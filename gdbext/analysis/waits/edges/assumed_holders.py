@@ -103,8 +103,7 @@ def _kept(drawing: Drawing, party: Party, others: Sequence[Party]) -> None:
             drawing.join(drawing.of(one), node, ENDS, "assumed", drawing.fact(one))
         drawing.join(gil, drawing.of(one), "holds", "assumed")
         return
-    alone = party.process.given is Given.TEXT and len(party.process.threads) == 1
-    if (party.index, id(party.thread)) in drawing.deciding and not alone:
+    if (party.index, id(party.thread)) in drawing.deciding:
         whoever = drawing.resource("thread", f"kept:{gil.id}", "a thread that was not read", "unread")
         drawing.join(gil, whoever, "kept", "assumed")
 
