@@ -9,7 +9,7 @@ from typing import Optional
 
 from gdbext import __version__, render
 from gdbext.analysis.locks.lock_report import report
-from gdbext.analysis.progress.running import LONGER
+from gdbext.analysis.progress.not_clear import LONGER
 from gdbext.analysis.stacks.merged_stacks import merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli import diagnosis_bundle

@@ -205,8 +205,8 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "died of SIGSEGV in libcuda.so.1 (no symbols), called from cuEventRecord",
             "the log just before",
         ),
-        ("batch-14/pt75512-traceback", "usually because its process ended", "the logs of all other ranks"),
-        ("batch-14/pt61670-log", "Because of that, the process cannot", "the logs of all other ranks"),
+        ("batch-14/pt75512-traceback", "usually because its process ended", "the logs of the other ranks"),
+        ("batch-14/pt61670-log", "Because of that, the process cannot", "the logs of the other ranks"),
         ("batch-9/qwentrt60-ucx", "died of SIGSEGV in createInferRuntime_INTERNAL", "the log just before"),
         (
             "batch-13/nvdocker1648-xid",

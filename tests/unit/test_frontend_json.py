@@ -122,7 +122,7 @@ def test_a_file_behind_json_is_written_for_one_more_release(tmp_path, capsys):
     target = tmp_path / "hang.json"
     assert main.main(["diagnose", TEXT, "-q", "--json", str(target)]) == FINDING
     printed = capsys.readouterr()
-    assert "\nnetwork-transport (" in printed.out, "as it was: the text to stdout"
+    assert "network-transport (" in printed.out, "as it was: the text to stdout"
     assert printed.err.startswith("gdbext: --json takes no value any more: use --json --output ")
     assert json.loads(target.read_text())["verdict"]["cause"] == "network-transport"
 

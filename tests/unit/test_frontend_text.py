@@ -86,7 +86,7 @@ def test_lying_symbols_decide_nothing(lie, tmp_path, capsys):
     path.write_text(
         f"#0  clock_gettime ()\n#1  {lie}\n#2  cudaFreeHost () from libcudart.so.8.0\n#3  main () at a.c:3\n"
     )
-    main(["diagnose", str(path)])
+    main(["diagnose", "-v", str(path)])
     assert "pinned-host-alloc" in capsys.readouterr().out
 
 
@@ -123,7 +123,7 @@ def test_a_line_with_wrong_bytes_is_counted_and_not_quoted(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", _Input(text))
     assert main(["diagnose", "-"]) == NOTHING
     error = capsys.readouterr().err
-    assert "1 line that may belong to a stack could not be parsed; give the stacks" in error
+    assert "1 line that may belong to a stack could not be parsed; give a Python traceback" in error
     assert error.isascii()
 
 

@@ -6,9 +6,10 @@ from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun
 from gdbext.analysis.progress.between_looks import has_run
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_serving, looked_long, other_ends, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, not_clear
+from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.begun import begun, wants_lock
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, is_alive, not_clear, was_woken
+from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of

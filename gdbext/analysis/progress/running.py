@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.slow import is_at_work
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party
@@ -19,12 +21,8 @@ from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.verdict import Evidence
 
-LONGER = "gdbext diagnose --samples"
-"""How the command begins that looks for longer."""
-_MOST_PIDS = 16
-
+_MOST_OF_IT = 0.5
 _Place = List[Tuple[Optional[str], Optional[int]]]
 
 
@@ -41,9 +39,10 @@ def running(view: JobView) -> Optional[Candidate]:
     if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
         return None
     seconds = min(seconds_in_place(view, party, waiting) for party in busy)
+    share = min(processor_share(view, party) for party in busy)
     place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
     evidence = evidence_of(busy, waiting)
-    if seconds >= view.spinning_after:
+    if seconds * share >= view.spinning_after and not any(worked_before(view, party) for party in busy):
         summary = (
             f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {closed(where(busy[0]))} for "
             f"{seconds:.0f} s, and {place} without moving. That is most likely an endless loop; a long computation in "
@@ -57,9 +56,10 @@ def running(view: JobView) -> Optional[Candidate]:
             victims=tuple(waiting),
             evidence=evidence,
         )
+    starved = f" The host is busy: it got a processor for {share:.0%} of the time." if share < 1.0 else ""
     summary = (
         f"It is not clear yet whether anything hangs: {place} for {who(busy)}, which "
-        f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop."
+        f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop.{starved}"
     )
     return not_clear(view, summary, evidence, waiting)
 
@@ -142,25 +142,6 @@ def _do(parties: Sequence[Party]) -> str:
     return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"
 
 
-def not_clear(view: JobView, summary: str, evidence: Sequence[Evidence], victims: Sequence[Party] = ()) -> Candidate:
-    """Only a longer look can tell whether anything hangs."""
-    return Candidate(
-        cause="unknown",
-        confidence="low",
-        summary=summary,
-        victims=tuple(victims),
-        evidence=tuple(evidence),
-        decided_by=longer_look(view),
-    )
-
-
-def longer_look(view: JobView) -> str:
-    """The command that looks for long enough."""
-    pids = [process.pid for process in view.snapshot.processes]
-    named = "".join(f" {pid}" for pid in pids) if None not in pids and len(pids) <= _MOST_PIDS else ""
-    return f"{LONGER} 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"
-
-
 def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> float:
     """For how long looks saw the party run at one place while those that wait for it stood. The second copy of a look
     has no names."""
@@ -172,6 +153,24 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
     if first is view or view.snapshot.taken_at is None or first.snapshot.taken_at is None:
         return 0.0
     return view.snapshot.taken_at + (view.snapshot.apart or 0.0) - first.snapshot.taken_at
+
+
+def processor_share(view: JobView, party: Party) -> float:
+    """The part of the time in which a thread that could run had a processor; 1.0 where that was most of it, where it
+    is not known, and of a thread that does not want one."""
+    thread = party.thread
+    if thread is None or thread.state != "R":
+        return 1.0
+    seen = [_same(look, party) for look in (*view.before, view)]
+    used = [one.thread.cpu for one in seen if one is not None and one.thread is not None and one.thread.cpu is not None]
+    share = sum(used) / len(used) if used else 1.0
+    return share if share < _MOST_OF_IT else 1.0
+
+
+def worked_before(view: JobView, party: Party) -> bool:
+    """Whether the kernel's counters showed in an earlier look that it works."""
+    earlier = (_same(look, party) for look in view.before)
+    return any(one is not None and is_at_work(one) for one in earlier)
 
 
 def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, waiting: Sequence[Party]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Collection, Optional, Pattern
 
 from gdbext.analysis.progress.between_looks import has_run
-from gdbext.analysis.progress.running import not_clear
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without

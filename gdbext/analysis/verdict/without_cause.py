@@ -9,7 +9,8 @@ from gdbext.analysis.causes.witness_evidence import gpu_cores_alone
 from gdbext.analysis.failures.gpu_findings import clean_reports
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.nobody_acts import nobody_asks
-from gdbext.analysis.progress.running import longer_look, was_woken
+from gdbext.analysis.progress.not_clear import longer_look
+from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.chosen_remedies import what_the_text_shows
 from gdbext.analysis.verdict.lone_stack import single_process_text
 from gdbext.analysis.view.candidate import Candidate, evidence_of
