@@ -64,7 +64,8 @@ class LiveJob:
             return [([*words, sys.executable, *program], {})]
         if self._how == "torchrun":
             words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={len(self._roles)}"]
-            return [([*words, f"--master-port={port}", *program], {})]
+            words += [f"--master-port={port}", f"--log-dir={self._folder / 'agent'}"]  # else that stays in /tmp
+            return [([*words, *program], {})]
         if self._how == "ranks":
             ranks = [role for role in self._roles if role.isdigit()]
             same = {"WORLD_SIZE": str(len(ranks)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
