@@ -2,8 +2,10 @@
 
 import json
 import os
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +13,13 @@ from gdbext.analysis.progress.standstill import Stillness
 from gdbext.analysis.verdict.judge import judge
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.cli import main
+from gdbext.cli.terminal import Progress
 from gdbext.cli.watching import look_with_bundle, terminal_watch
 from gdbext.cli.watching.followed_job import place_of, pulse_of
 from gdbext.cli.watching.look_with_bundle import bundles_in
+from gdbext.discovery.ranks.selectors import Selector
+from gdbext.model.errors import NothingFound
+from gdbext.model.job import Job, RankProcess
 from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.model.watching import WatchEvent
 from gdbext.render import dumps
@@ -135,3 +141,23 @@ def test_what_is_seen_goes_into_a_file_of_its_own(monkeypatch, tmp_path, capsys)
     assert main.main(argv) == 2, "it is there now"
     assert main.main([*argv, "--force"]) == 0
     assert len(file.read_text().splitlines()) == 2
+
+
+def test_a_job_that_ends_rank_by_rank_is_remembered_whole(tmp_path, monkeypatch):
+    """A new job of which two ranks have started is no successor of three that ended one after the other."""
+    ranks = tuple(RankProcess(number, "rank", rank=number, start_time=10) for number in range(3))
+    whole, rest = Job("pgid 7", None, ranks), Job("pgid 7", None, ranks[:2])
+    options = Namespace(output=None, json=False, still=1.0, every=0.0, spinning_after=20.0, keep=1)
+    watch = terminal_watch.Watch(Selector(pids=(0, 1, 2)), options, tmp_path, Progress(quiet=True))
+    monkeypatch.setattr(watch, "_say", lambda event: None)
+    monkeypatch.setattr(watch, "_proc", SimpleNamespace(tasks=lambda pid: ()))
+    monkeypatch.setattr(terminal_watch, "FollowedJob", lambda *_: SimpleNamespace(poll=bool, whole=False))
+    for job in (whole, rest):
+        watch._follow(job)  # its processes have ended
+    begun = tuple(replace(rank, pid=rank.pid + 7, start_time=20) for rank in ranks)
+    found = [Job("pgid 8", None, begun[:2])]
+    monkeypatch.setattr(terminal_watch, "find_jobs", lambda *_: found)
+    with pytest.raises(NothingFound, match="not restarted yet"):
+        watch._find()
+    found[0] = Job("pgid 8", None, begun)
+    assert watch._find().ranks == begun

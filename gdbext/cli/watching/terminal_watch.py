@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import FrozenSet, Optional
 
 from gdbext.capture.symbols.environ import read_environ
 from gdbext.cli.chosen_processes import selector_of
@@ -63,7 +63,8 @@ class Watch:
         self._proc = ProcFS()
         self._style = PLAIN if options.output else style_for(sys.stdout, os.environ)
         self._job: Optional[Job] = None
-        self._before: Optional[Job] = None  # the job that went away
+        self._whole: Optional[Job] = None  # the job that is followed, before the first of its ranks ended
+        self._before: Optional[Job] = None  # the job that went away, as it was then
         self._trouble = ""
         self._undecided: Optional[JobSnapshot] = None  # the look of this standstill that could not tell
         self.hangs = 0
@@ -97,6 +98,8 @@ class Watch:
     def _follow(self, job: Job) -> None:
         """Until its ranks change."""
         options, self._trouble = self._options, ""
+        if self._whole is None or not _pids(job) <= _pids(self._whole):
+            self._whole = job
         self._tell("watching", f"watching {describe(job)}")
         followed, self._undecided = FollowedJob(job, options.still, options.spinning_after, self._proc), None
         found_at = time.monotonic()
@@ -119,7 +122,7 @@ class Watch:
         """Whether the same processes are the job; says what is gone."""
         gone = [rank for rank in job.ranks if not self._proc.tasks(rank.pid)]
         if len(gone) == len(job.ranks):
-            self._before = job
+            self._before = self._whole or job
             self._job = None
             self._tell("gone", "the job has ended; waiting for the next")
             return False
@@ -128,7 +131,7 @@ class Watch:
         except GdbextError as error:
             self._complain(str(error))
             return not gone
-        return {rank.pid for rank in now.ranks} == {rank.pid for rank in job.ranks}
+        return _pids(now) == _pids(job)
 
     def _look(self, job: Job, still_seconds: float) -> bool:
         """One full look; True when it found a hang, whose bundle is kept. Where it cannot tell, it is remembered."""
@@ -166,6 +169,10 @@ class Watch:
         if text != self._trouble:
             self._trouble = text
             self._tell("trouble", text)
+
+
+def _pids(job: Job) -> FrozenSet[int]:
+    return frozenset(rank.pid for rank in job.ranks)
 
 
 def _is_successor(job: Job, old: Job) -> bool:
