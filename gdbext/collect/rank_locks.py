@@ -99,4 +99,5 @@ def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> lock_
         exists=lock_context.exists_beside(ids.lwps, proc.root),
         parent=parent,
         parents_threads=frozenset(proc.tasks(parent) if parent else ()),
+        before_fork=lock_context.oldest_id(rank.pid, parent, ids.lwps, str(proc.root)),
     )

@@ -16,7 +16,14 @@ from gdbext.capture.locks_in_memory.futexes import (
     ids_at,
     thread_ids,
 )
-from gdbext.capture.locks_in_memory.lock_context import SharedFiles, Surroundings, exists_beside, place_in, shared_in
+from gdbext.capture.locks_in_memory.lock_context import (
+    SharedFiles,
+    Surroundings,
+    exists_beside,
+    oldest_id,
+    place_in,
+    shared_in,
+)
 from gdbext.capture.locks_in_memory.mutex_owners import kind_by_frames, mark_unchanged, resolve
 from gdbext.capture.memory.maps import parse_maps
 from gdbext.knowledge.runtimes.glibc_locks import HANDED_OVER, LET_GO, PARKED
@@ -107,9 +114,29 @@ def test_an_owner_that_is_no_thread():
         mutex(owner=300), *MUTEX, around=Surroundings(IDS, complete=True, parent=42, parents_threads=frozenset({300}))
     )
     assert (left.owner, left.gone, left.owner_process) == (300, True, 42)
+    ended = one(mutex(owner=300), *MUTEX, around=Surroundings(IDS, complete=True, parent=42, before_fork=301))
+    assert (ended.owner, ended.gone, ended.owner_process) == (300, True, 42), "it had the lock at the fork"
     partly = one(mutex(owner=300), *MUTEX, around=Surroundings(IDS, complete=False))
     assert isinstance(partly.owner, Missing)
     assert not partly.gone
+
+
+@pytest.mark.parametrize(
+    "programs, ids, parent, oldest",
+    [
+        ({7: "/bin/a", 42: "/bin/a"}, {7: 7, 9: 9}, 42, 7),
+        ({7: "/bin/b", 42: "/bin/a"}, {7: 7, 9: 9}, 42, 0),  # it has replaced its program: its memory is new
+        ({7: "/bin/a", 42: "/bin/a"}, {7: 7, 3: 3}, 42, 0),  # the kernel has begun anew
+        ({7: "/bin/a"}, {7: 7}, 42, 0),
+        ({7: "/bin/a", 42: "/bin/a"}, {7: 7}, None, 0),
+        ({7: "/bin/a", 42: "/bin/a"}, {5: 7, 6: 9}, 42, 5),  # in a container
+    ],
+)
+def test_which_ids_are_older_than_a_forked_process(programs, ids, parent, oldest, tmp_path):
+    for pid, program in programs.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "exe").symlink_to(program)
+    assert oldest_id(7, parent, ids, str(tmp_path)) == oldest
 
 
 def test_ids_of_a_container_are_translated():

@@ -25,6 +25,24 @@ class Surroundings:
     sharers: Callable[[int], Sequence[int]] = lambda address: ()  # pids of the job that map the same memory
     parent: Optional[int] = None  # pid
     parents_threads: FrozenSet[int] = frozenset()
+    before_fork: int = 0  # ids in memory below this one are of threads that were there before the process itself
+
+
+def oldest_id(pid: int, parent: Optional[int], lwps: Mapping[int, int], root: str = "/proc") -> int:
+    """The id of a forked process's own main thread, which all its threads are younger than; 0 where that is not known.
+
+    The kernel gives ids in ascending order, so an owner with a lower one had the lock at the fork, whether or not that
+    thread of the parent has ended since. A process that has replaced its program has no lock of its parent's, and after
+    the highest id the kernel begins anew: then threads have lower ids than their process.
+    """
+    own = next((number for number, lwp in lwps.items() if lwp == pid), 0)
+    if not parent or not own or min(lwps) < own:
+        return 0
+    try:
+        programs = {os.readlink(f"{root}/{one}/exe") for one in (pid, parent)}
+    except OSError:
+        return 0
+    return own if len(programs) == 1 else 0
 
 
 def place_in(memory: MemoryMap) -> Callable[[int], Optional[str]]:

@@ -163,7 +163,8 @@ def _owned(row: LockWait, owner: int, around: Surroundings) -> LockWait:
         return replace(row, owner=Missing(f"its owner {owner} is not a thread of the inspected processes"))
     if not around.complete:
         return replace(row, owner=Missing(f"its memory names {owner} as owner, which is not a thread that gdbext read"))
-    parent = around.parent if owner in around.parents_threads else None
+    of_parent = owner in around.parents_threads or owner < around.before_fork
+    parent = around.parent if of_parent else None
     return replace(row, owner=owner, owner_process=parent, gone=True)
 
 

@@ -82,6 +82,7 @@ def _surroundings(
         exists=lock_context.exists_beside(ids.lwps),
         parent=parent,
         parents_threads=siblings,
+        before_fork=lock_context.oldest_id(inferior.pid, parent, ids.lwps),
     )
 
 
