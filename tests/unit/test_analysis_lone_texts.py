@@ -96,6 +96,21 @@ def test_where_a_signal_hit(stack, place):
     assert place in summary_of(stack)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "terminate called after throwing an instance of 'std::runtime_error'\n  what():  check failed\n"
+        " --- /opt/libcard.so(+0x2bad8b) [0x7316fc4bad8b]\n",
+        "==== backtrace (tid:  17620) ====\n"
+        " 0 0x000000000002577f uct_ib_mlx5_completion_with_err()  /src/ib_mlx5_log.c:162\n"
+        " 1 0x000000000003875a uct_worker_progress()  /src/uct/api/uct.h:2589\n",
+    ],
+)
+def test_what_was_printed_at_the_end_of_a_process_is_no_wait(text):
+    answer = judge(parse_files([("text", text.encode())]))
+    assert answer.processes[0].wait.kind == "exited-or-crashed"
+
+
 def test_processes_that_died_alike_do_not_wait():
     ray = "".join(
         f"(Actor pid={pid}) *** SIGABRT received at time=1 on cpu 4 ***\n"
@@ -109,6 +124,12 @@ def test_processes_that_died_alike_do_not_wait():
     "line, said",
     [
         ("2 pending requests in pool 0", "MPICH's progress watch lists requests"),
+        ("[ring] Too many send/recv errors. Aborting...", "MLX's ring gave up"),
+        (
+            "libfabric:451707:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, message: Invalid address",
+            "A provider of libfabric reports an operation that failed",
+        ),
+        ("src/host/init/init.cu:nvshmemi_check_state_and_init:1117: nvshmem initialization failed, exiting", "NVSHMEM"),
         ("2025-03-19 05:30:02.045318: E external/xla/xla/service/slow_operation_alarm.cc:73] ", "XLA reports"),
     ],
 )

@@ -18,7 +18,7 @@ from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
 from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
 from gdbext.knowledge.log_lines import LOG_RULES
-from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, GO_AT_REST, HANDLERS, LAST_WORDS
+from gdbext.knowledge.log_lines.last_words import CURRENT, DUMPS, GO_AT_REST, HANDLERS, LAST_WORDS, UNCAUGHT_LINE
 from gdbext.knowledge.row_kinds import EngineProfile, FrameRule
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL
 from gdbext.model.missing import Missing
@@ -32,6 +32,7 @@ BUSY = 0.3
 _COMMUNICATORS = ("comm", "info->comm", "nccl_param.nccl_comm_", "nccl_comm", "comm_")
 _MESSAGES = [(regex(rule.pattern), rule.kind) for rule in MESSAGES]
 _LOG_RULES = [(regex(rule.pattern), rule) for rule in LOG_RULES if rule.wait]
+_TERMINATES = regex(UNCAUGHT_LINE)
 _HANDLED = LAST_WORDS.union(HANDLERS.values())
 _VAGUE_KINDS = ("unknown", "native-compute", "python-code", "condvar-idle")
 _OTHER_INTERPRETER = regex(r"rb_|ruby_|gvl_|vm_exec|switch_(?:core|thread|mutex|queue|loadable)_")  # Ruby, FreeSWITCH
@@ -106,6 +107,8 @@ def judge_thread(
     if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what
     if said is None and not (_HANDLED if kind in _VAGUE_KINDS else _dies_in(kind)).isdisjoint(thread.problems):
+        said = "exited-or-crashed"
+    if said is None and kind in _VAGUE_KINDS and any(map(_TERMINATES.match, messages)):
         said = "exited-or-crashed"
     if said and rule is not None and rule.kind == "mpi" and rule.rank < API and WAIT_GROUPS[said] == "fatal":
         frame = reading.innermost  # it died in what that wait has called

@@ -241,6 +241,28 @@ RULES: Tuple[LogRule, ...] = (
         "low",
         "gloo",
     ),
+    LogRule(
+        "nvshmem-not-set-up",
+        r"nvshmem initialization failed, exiting",
+        "NVSHMEM could not be set up, and ends the process",
+        "NVSHMEM src/host/init/init.cu",
+        wait="exited-or-crashed",
+    ),
+    _network(
+        "libfabric-completion",
+        r"libfabric:\d{1,9}:\d{1,12}::\w{1,20}:\w{1,20}:\w{0,60}err\w{0,40}\(\):\d{1,6}<warn> err: \d",
+        "a provider of libfabric reports an operation that failed; the library above may not pass that on",
+        "libfabric prov/efa/src/rdm/efa_rdm_cq.c; fi_cq_readerr(3)",
+        wait="unknown",
+    ),
+    LogRule(
+        "mlx-ring",
+        r"\[ring\] Too many send/recv errors",
+        "MLX's ring gave up after calls that send or receive had failed again and again; `errno` in the lines before "
+        "names the failure",
+        "mlx/distributed/ring/ring.cpp",
+        wait="exited-or-crashed",
+    ),
     _network(
         "mpi-peer",
         r"At least one pair of MPI processes are unable to reach each other"

@@ -138,6 +138,9 @@ CURRENT = "faulthandler's current thread: it asked for this dump, or a signal st
 DUMPS = r"(?i).*(?:dump|stack|trace|watch|monitor|debug|signal|handler|time_?out)"
 """Functions of a program that ask for a dump themselves: what the other threads do is what they want to know."""
 
+UNCAUGHT_LINE = r"terminate called (?:after throwing|without an active)|libc\+\+abi: terminating"
+"""What the C++ runtime prints as it aborts: a stack beside it is what was left."""
+
 HANDLERS = {
     "traceback": "the traceback of an exception, which is not in the text",
     "ucx": "UCX prints a stack as the process dies",

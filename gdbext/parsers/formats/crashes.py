@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
-from gdbext.knowledge.log_lines.last_words import HIT, HIT_ALONE
+from gdbext.knowledge.log_lines.last_words import HANDLERS, HIT, HIT_ALONE
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.formats.format_row import (
@@ -74,6 +74,11 @@ def _thread(match: Match[str]) -> Event:
     tid = match.group("tid")
     has = match.groupdict()
     return ThreadHead(id=tid, lwp=int(tid), name=has.get("name"), state=has.get("state"))
+
+
+def _ucx_thread(match: Match[str]) -> Event:
+    tid = match.group("tid")
+    return ThreadHead(id=tid, lwp=int(tid), problem=HANDLERS["ucx"])
 
 
 def _died(match: Match[str]) -> Event:
@@ -165,7 +170,7 @@ ROWS: Tuple[Row, ...] = (
         native_frame,
         "gfortran",
     ),
-    row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _thread),
+    row("ucx", "(tid:", r"=+ backtrace \(tid: *(?P<tid>\d{1,9})\) =+", _ucx_thread),
     row(
         "ucx",
         "() ]",
