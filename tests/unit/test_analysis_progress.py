@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stacks import job, rank, stack
+from stacks import gloo_reducing, job, rank, stack
 
 from gdbext.analysis.verdict.judge import judge
 
@@ -101,3 +101,44 @@ def test_a_rank_that_lives_but_could_not_be_read_is_not_called_dead():
     others = rank(0, waiting(2)), rank(2, waiting(2))
     assert judge(job(others[0], unread, others[1])).verdict.cause == "unknown"
     assert judge(job(others[0], dead, others[1])).verdict.cause == "missing-rank"
+
+
+def reducing(number, **fields):
+    """A rank of DDP that waits for its gradients: the stack names no collective."""
+    one = gloo_reducing(number)
+    frames = (
+        "pthread_cond_wait@libc.so.6",
+        "std::condition_variable::wait@libstdc++.so.6",
+        "c10d::Work::wait@libtorch_cpu.so",
+        "c10d::Reducer::finalize_backward@libtorch_cpu.so",
+        "torch::autograd::Engine::execute@libtorch_cpu.so",
+        "backward@torch/_tensor.py:525",
+        "step@train.py:43",
+        "<module>@train.py:60",
+    )
+    return replace(one, threads=(stack(*frames, state="S", **fields), *one.threads[1:]))
+
+
+def loading(**fields):
+    frames = (
+        "poll@libc.so.6",
+        "_poll@multiprocessing/connection.py:440",
+        "_try_get_data@torch/utils/data/dataloader.py:1291",
+        "train@train.py:179",
+        "<module>@train.py:60",
+    )
+    return rank(1, stack(*frames, state="S", **fields))
+
+
+@pytest.mark.parametrize(
+    "still, switches, causes",
+    [
+        (6, 71, ("not-a-hang",)),  # who called the wait went on: another step waits now
+        (0, 0, ("missing-rank",)),
+    ],
+)
+def test_ranks_that_wait_for_gradients_again_and_again_are_not_stuck(still, switches, causes):
+    """A healthy job with a slow loader was called a missing rank, with high confidence."""
+    ranks = [reducing(number, still=still, switches=switches) for number in (0, 2)]
+    found = judge(job(ranks[0], loading(still=still and 2, switches=switches), ranks[1], apart=1.5))
+    assert found.verdict.cause in causes, found.verdict.summary

@@ -91,7 +91,7 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
     over, changed = thread.left or 0, thread.still or 0
     if over >= limit or changed > limit:
         return True
-    if one.collective is None:
+    if not _for_all(one.kind, one.collective):
         return False
     if one.kind in BLOCKING and changed > _polls_up_to(thread, deciding):  # who called it went on
         return True
@@ -125,10 +125,17 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
     depth = len(now.calls) - start
     if _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now):
         return True
-    if judged.wait.collective is None and not (judged.wait.kind == "store-wait" and _waits_long(was, now)):
+    kind = judged.wait.kind
+    if not (_for_all(kind, judged.wait.collective) or (kind == "store-wait" and _waits_long(was, now))):
         return False  # it may ask again and again
-    woken = judged.wait.kind in SLEEPING and turns_between(old, new, now.id) > _STOPS
+    woken = kind in SLEEPING and turns_between(old, new, now.id) > _STOPS
     return woken or returned_between(was, now, start)
+
+
+def _for_all(kind: str, collective: Optional[str]) -> bool:
+    """Whether it waits for a collective, also for one that the stack does not name, such as a reducer's: of a library
+    that sleeps until it is done, whatever the wait had called or was called by does not change before."""
+    return collective is not None or kind in SLEEPING
 
 
 def _waits_long(*threads: ThreadStack) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from gdbext.knowledge.frames.failures import RAISING, REPORTERS
+from gdbext.knowledge.frames.failures import CRASH_HANDLERS, RAISING, REPORTERS
 
-_RAISING, _REPORTERS = re.compile(RAISING), re.compile(REPORTERS)
+_RAISING, _REPORTERS = re.compile(RAISING), re.compile(f"{REPORTERS}|{CRASH_HANDLERS}")
 
 
 def is_raising(function: Optional[str]) -> bool:

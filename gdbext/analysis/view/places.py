@@ -110,7 +110,8 @@ def where(party: Party) -> str:
     if telling is not None and telling is not inner and _NAMES.known_frame(telling).name is None:
         own = _NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
         return called_from(party, own, inner, telling) if own else place(telling)
-    nameless = _library_before(party, inner, telling) if party.kind in _OF_A_LIBRARY else None
+    of_library = party.kind in _OF_A_LIBRARY or party.group == "fatal"
+    nameless = _library_before(party, inner, telling) if of_library else None
     if nameless is not None:
         return called_from(party, place(nameless), nameless, telling)
     if (
@@ -166,8 +167,7 @@ def calls_from(party: Party, inner: Optional[Frame]) -> Sequence[Frame]:
 
 def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Frame]) -> Optional[Frame]:
     """The frame without a name of the library that waits, where the one that has a name only called the library."""
-    calls = calls_from(party, inner)
-    found = next((frame for frame in calls if not says_nothing(frame)), None)
+    found = next((frame for frame in calls_from(party, inner) if not _is_beside(party, frame)), None)
     if found is None or found is telling or found.library is None:
         return None
     known = _NAMES.known_frame(found)
@@ -177,13 +177,21 @@ def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Fram
 def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """The frame itself, or the first one further out that is no wait of the C library and has a name, or a library."""
     calls = calls_from(party, inner)
-    outwards = [frame for frame in calls if not says_nothing(frame)]
+    outwards = [frame for frame in calls if not _is_beside(party, frame)]
     own = [frame for frame in outwards if _NAMES.known_frame(frame).name or not _NAMES.known_frame(frame).system]
     named = [frame for frame in calls if _NAMES.known_frame(frame).name and not _NAMES.known_frame(frame).entry]
     for some in ([one for one in own if _NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
         if some:
             return some[0]
     return inner
+
+
+def _is_beside(party: Party, frame: Frame) -> bool:
+    """Whether a frame does not say where a thread is: a wait of the C library, or on the way to a death the report of
+    it."""
+    if party.group != "fatal":
+        return says_nothing(frame)
+    return says_nothing(frame) or reports_failure(frame.function) or _NAMES.known_frame(frame).system
 
 
 def says_nothing(frame: Frame) -> bool:
