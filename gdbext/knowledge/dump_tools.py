@@ -38,6 +38,7 @@ class DumpTool:
     functions: str = r"(?!)"  # of a frame
     modules: str = r"(?!)"  # of every frame of a stack
     when: str = ""  # the command works, in words that stand before the advice
+    of_python: bool = False  # only where frames of Python were read
 
 
 CORE_FILES: Tuple[Tuple[str, str], ...] = (
@@ -65,7 +66,8 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
         r"text:(?:windbg|visual-studio)",
         r"(?:ntdll!)?(?:Zw|Nt|Rtl)[A-Z]\w+|KERNELBASE|KernelBase",
     ),
-    DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)"),
+    DumpTool("coredumpctl debug PID -A \"-batch -ex 'thread apply all bt'\"", r"text:coredump"),
+    DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)", of_python=True),
     DumpTool(
         "cat /proc/PID/task/*/stack",
         r"(?!)",

@@ -111,6 +111,18 @@ def test_what_was_printed_at_the_end_of_a_process_is_no_wait(text):
     assert answer.processes[0].wait.kind == "exited-or-crashed"
 
 
+def test_a_traceback_that_ends_in_its_exception_is_over():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/torch/distributed/distributed_c10d.py", line 2615, in broadcast_object_list\n'
+        "    torch.cuda.synchronize()\nRuntimeError: ACL stream synchronize failed.\n"
+    )
+    said = summary_of(text)
+    assert "until it failed (RuntimeError: ACL stream synchronize failed). What it waited for is not in the" in said
+    advice = judge(parse_files([("text", text.encode())])).verdict.remedies[0].action
+    assert advice.startswith("At the next hang: ")
+
+
 def test_processes_that_died_alike_do_not_wait():
     ray = "".join(
         f"(Actor pid={pid}) *** SIGABRT received at time=1 on cpu 4 ***\n"
@@ -130,7 +142,8 @@ def test_processes_that_died_alike_do_not_wait():
             "A provider of libfabric reports an operation that failed",
         ),
         ("src/host/init/init.cu:nvshmemi_check_state_and_init:1117: nvshmem initialization failed, exiting", "NVSHMEM"),
-        ("2025-03-19 05:30:02.045318: E external/xla/xla/service/slow_operation_alarm.cc:73] ", "XLA reports"),
+        ("E external/xla/xla/service/slow_operation_alarm.cc:140] The operation took 2m12.8s", "XLA reports"),
+        ("Call to ibv_modify_qp failed with error Invalid argument", "InfiniBand refused the parameters"),
     ],
 )
 def test_lines_of_progress_watches(line, said):

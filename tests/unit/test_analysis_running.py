@@ -61,14 +61,6 @@ def test_not_before_its_time():
     assert found.cause == "missing-rank"
 
 
-def test_a_rank_that_hardly_got_a_processor_has_not_spun_for_so_long():
-    """On a host with too much to do a long step takes longer still; seconds of a processor count."""
-    last = look(24, spinning("spin@serve.py:17", "decode@serve.py:30", cpu=0.2), turns=(46, 48))
-    found = after(look(0, spinning(cpu=0.2)), look(12, spinning(cpu=0.2), turns=(42, 46)), last)
-    assert (found.verdict.cause, exit_status(found)) == ("unknown", 3)
-    assert "it got a processor for 20% of the time" in found.verdict.summary
-
-
 def test_work_that_an_earlier_look_counted_is_no_endless_loop():
     counted = Activity(seconds=1.2, major_faults=4000)
     looks = (look(0), look(24, turns=(42, 44)))

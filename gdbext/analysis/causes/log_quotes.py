@@ -90,6 +90,7 @@ def _helpers_alone(view: JobView) -> str:
         " ".join(dict.fromkeys(filter(None, (thread.id, thread.name))))
         for process in view.snapshot.processes
         for thread in process.threads
+        if thread.calls
     ]
     told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {label_list(names)}" if names else ""
     return f"Only background threads were read ({told}); none of them does the program's work."

@@ -22,7 +22,6 @@ from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
 
-_MOST_OF_IT = 0.5
 _Place = List[Tuple[Optional[str], Optional[int]]]
 
 
@@ -39,10 +38,9 @@ def running(view: JobView) -> Optional[Candidate]:
     if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
         return None
     seconds = min(seconds_in_place(view, party, waiting) for party in busy)
-    share = min(processor_share(view, party) for party in busy)
     place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
     evidence = evidence_of(busy, waiting)
-    if seconds * share >= view.spinning_after and not any(worked_before(view, party) for party in busy):
+    if seconds >= view.spinning_after and not any(worked_before(view, party) for party in busy):
         summary = (
             f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {closed(where(busy[0]))} for "
             f"{seconds:.0f} s, and {place} without moving. That is most likely an endless loop; a long computation in "
@@ -56,10 +54,9 @@ def running(view: JobView) -> Optional[Candidate]:
             victims=tuple(waiting),
             evidence=evidence,
         )
-    starved = f" The host is busy: it got a processor for {share:.0%} of the time." if share < 1.0 else ""
     summary = (
         f"It is not clear yet whether anything hangs: {place} for {who(busy)}, which "
-        f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop.{starved}"
+        f"{_do(busy)} in {where(busy[0])}. A long step looks like an endless loop."
     )
     return not_clear(view, summary, evidence, waiting)
 
@@ -153,18 +150,6 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
     if first is view or view.snapshot.taken_at is None or first.snapshot.taken_at is None:
         return 0.0
     return view.snapshot.taken_at + (view.snapshot.apart or 0.0) - first.snapshot.taken_at
-
-
-def processor_share(view: JobView, party: Party) -> float:
-    """The part of the time in which a thread that could run had a processor; 1.0 where that was most of it, where it
-    is not known, and of a thread that does not want one."""
-    thread = party.thread
-    if thread is None or thread.state != "R":
-        return 1.0
-    seen = [_same(look, party) for look in (*view.before, view)]
-    used = [one.thread.cpu for one in seen if one is not None and one.thread is not None and one.thread.cpu is not None]
-    share = sum(used) / len(used) if used else 1.0
-    return share if share < _MOST_OF_IT else 1.0
 
 
 def worked_before(view: JobView, party: Party) -> bool:

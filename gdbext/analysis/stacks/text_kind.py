@@ -37,6 +37,8 @@ class Shown:
 
     def added(self, parties: int) -> str:
         """A sentence behind those about so many stacks, which only helpers have where that is 0."""
+        if self.row.alone:
+            return ""
         when = self.when.replace(" it ", " them ") if parties > 1 else self.when
         return f"That was{when}." if when else "" if parties else self.open
 
@@ -64,7 +66,7 @@ def shown_by(process: RankSnapshot, thread: Optional[ThreadStack]) -> Optional[S
             continue
         found = next(filter(None, map(says.match, own if row.own else everybody)), None)
         if found is not None:
-            return Shown(row, (found.groupdict().get("what") or "").strip())
+            return Shown(row, (found.groupdict().get("what") or "").strip().rstrip("."))
     return None
 
 

@@ -135,9 +135,11 @@ def _core_of(view: JobView) -> str:
 def _dump_of(view: JobView) -> DumpTool:
     """How to print all stacks where these came from."""
     sources = [process.source for process in view.snapshot.processes]
+    python = _has_python(view)
+    fitting = (tool for tool in DUMP_TOOLS if python or not tool.of_python)
     return next(
         tool
-        for tool in DUMP_TOOLS
+        for tool in fitting
         if any(re.match(tool.sources, one) for one in sources)
         or any(_goes_through(one, tool.functions) or _stays_in(one, tool.modules) for one in view.parties)
         or not tool.sources

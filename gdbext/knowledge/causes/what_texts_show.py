@@ -38,6 +38,7 @@ class TextKind:
     own: bool = False  # only what is said of the thread itself counts
     under: str = ""  # regex: a function of its stack
     not_inner: str = r"(?!)"  # regex: its innermost function is none of these
+    alone: bool = False  # only said where the stack alone has no cause
 
 
 _READ_ABOVE = (
@@ -58,6 +59,17 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         when="when Ctrl-C or a signal handler interrupted it ({what})",
         again="At the next hang, before Ctrl-C",
         own=True,
+    ),
+    TextKind(
+        "raised",
+        "CPython traceback.py",
+        r"\s*(?P<what>[\w.]{0,80}(?:Error|Exception|Timeout)(?:\(\w{1,40}\))?: \S.{0,120})",
+        r"text:traceback",
+        when="until it failed ({what})",
+        open="What it waited for is not in the traceback; the log before it may tell.",
+        again="At the next hang",
+        own=True,
+        alone=True,
     ),
     TextKind(
         "test-timeout",

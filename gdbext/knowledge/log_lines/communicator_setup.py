@@ -170,6 +170,13 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     _network(
+        "infiniband-parameters",
+        r"Call to (?:wrap_)?ibv_(?:modify|create)_qp\w* failed.{0,60}(?:Invalid argument|errno 22\b)",
+        "InfiniBand refused the parameters of a connection (EINVAL) as it was set up",
+        "NCCL misc/ibvwrap.cc; ibv_modify_qp(3)",
+        "medium",
+    ),
+    _network(
         "infiniband",
         r"NET/IBP? ?: ?(?:Got completion(?:.{0,100}? (?:status=|error )(?P<completion>\d{1,2})\b)?"
         r"|Got async (?:fatal )?event)|async fatal event"

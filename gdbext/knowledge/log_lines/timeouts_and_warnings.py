@@ -227,7 +227,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "xla-slow-operation",
-        r"slow_operation_alarm\.cc:\d|Very slow compile\?",
+        r"Very slow compile\?|slow_operation_alarm\.cc:\d{1,5}\] \w",
         "XLA reports a compilation that takes long, and reports again how long it took when it ends",
         "xla/service/slow_operation_alarm.cc",
         wait="native-compute",

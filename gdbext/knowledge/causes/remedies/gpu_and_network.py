@@ -130,12 +130,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
+        "Compare both ends: the GID index (show_gids; NCCL_IB_GID_INDEX), link layer and MTU (ibv_devinfo), and the "
+        "cards that NCCL chose (NCCL_IB_HCA); on RoCE both need a GID of the same type",
+        "the card refuses a connection whose parameters do not fit; a cable fails later, in a transfer",
+        "ibv_modify_qp(3), EINVAL; NCCL user guide, NCCL_IB_GID_INDEX",
+        rules=("infiniband-parameters",),
+    ),
+    RemedyRule(
+        "network-transport",
         "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
         "and read the peer's log; then restart the job",
         "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
         "stays blocked",
         "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
-        not_rules=("net-plugin", "rdma-memory"),
+        not_rules=("net-plugin", "rdma-memory", "infiniband-parameters"),
     ),
     RemedyRule(
         "network-transport",

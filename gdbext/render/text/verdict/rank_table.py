@@ -129,8 +129,8 @@ def _look(
 
 def kind_text(process: RankSnapshot, wait: Wait) -> str:
     """The label of a wait, and whether the thread sleeps for a time that it asked for: nobody wakes that one."""
-    if wait.kind == "unknown" and not process.threads:
-        return "no stack"
+    if not process.threads and wait.kind in ("unknown", "exited-or-crashed"):
+        return "no stack" if wait.kind == "unknown" else "error in its log"
     asleep = any(one.id == wait.thread and one.sleeps is not None for one in process.threads)
     return f"{shown_kind(wait.kind)} (sleep)" if asleep else shown_kind(wait.kind)
 
