@@ -232,6 +232,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
     options = parser.parse_args()
+    if options.keep:
+        Path(options.keep).mkdir(parents=True, exist_ok=True)
     rows = []
     results = []
     chosen = [one for one in programs() if _is_chosen(one, options)]
