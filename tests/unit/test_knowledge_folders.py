@@ -75,7 +75,7 @@ from gdbext.knowledge import engines
 from gdbext.knowledge.engines import engine_list
 engines.__path__.append(sys.argv[1])
 engine_list.ENGINES = {**engine_list.ENGINES, "new": sys.argv[2]}
-from gdbext.knowledge import frames; from gdbext.knowledge.engines import all_tensor_layouts as layouts
+from gdbext.knowledge import frames; from gdbext.knowledge import all_tensor_layouts as layouts
 from gdbext.knowledge.causes import timeouts
 from gdbext.knowledge.engines import all_build_ways, all_profiles
 from gdbext.knowledge.errors import checks
@@ -138,7 +138,7 @@ def test_a_new_engine_is_in_every_table_by_its_folder_and_one_line(tmp_path):
     [
         ("engines.all_profiles", "profile"),
         ("frames", "frames"),
-        ("engines.all_tensor_layouts", "layouts"),
+        ("all_tensor_layouts", "layouts"),
         ("errors.checks", "checks"),
         ("causes.timeouts", "timeouts"),
         ("runtimes.cuda_streams", "streams"),
