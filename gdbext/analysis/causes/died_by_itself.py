@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.stacks.text_kind import missing_inside
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -37,7 +37,6 @@ from gdbext.model.text.patterns import regex
 _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, LOCK_CHECKS))
 _OWN_FAULT, _CALLED_OFF, _EXIT, _INTERRUPTED = map(regex, (OWN_FAULTS, CALLED_OFF, EXITS, INTERRUPTED))
 _DUMPED = regex(DUMPED)
-_NAMES = FrameBook(rules=())
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered")
 _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 """Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
@@ -113,34 +112,34 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
 
 def _place_of_fault(one: Party) -> str:
     """What a signal interrupted, where the stack goes on behind its handler; who called it, where it has no name."""
-    names = calls_of(one)
     calls = one.thread.calls if one.thread is not None else ()
-    handler = max((number for number, name in enumerate(names) if _INTERRUPTED.match(name)), default=None)
-    handler = _return_from_handler(one.process.source, calls) if handler is None else handler
-    inside = calls[0 if handler is None else handler + 1 :]
-    behind = next((frame for frame in inside if frame.function and not _NAMES.known_frame(frame).entry), None)
+    left = max((number for number, name in enumerate(calls_of(one), 1) if _INTERRUPTED.match(name)), default=0)
+    handler = left or _handler_frames(one.process.source, calls)
+    inside = calls[handler:]
+    behind = next((frame for frame in inside if frame.function and not NAMES.known_frame(frame).entry), None)
     export = _nearest_export(one)
     if export:
         return export
-    if not inside or (behind is None and handler is None) or (handler is None and calls[0].function):
+    if not inside or (not handler and (behind is None or calls[0].function)):
         return died_at(one)
     if behind is None or inside[0] is behind:
         return place(inside[0])
     return f"{place(inside[0])}, called from {place(behind)}"
 
 
-def _return_from_handler(source: str, calls: Sequence[Frame]) -> Optional[int]:
-    """The last frame of the signal handler that printed the stack: its return, for which the C library has no name."""
+def _handler_frames(source: str, calls: Sequence[Frame]) -> int:
+    """How many frames are of the signal handler that printed the stack, up to its return, which the C library does not
+    name; 0 where there is none, or where the tool has a name for that return."""
     if _NAMES_RETURNS.match(source):
-        return None
-    last = 0 if source in HANDLER_FIRST and calls and calls[0].function is None else None
-    for number, frame in enumerate(calls[:-1]):
+        return 0
+    found = 1 if source in HANDLER_FIRST and calls and calls[0].function is None else 0
+    for number, frame in enumerate(calls[:-1], 1):
         nameless = frame.function is None
         if reports_failure(frame.function) or (nameless and _RETURNS_FROM_HANDLER.match(frame.library or "")):
-            last = number
-        elif last is not None or not nameless or number > 1:  # the program's own handler may have no name
+            found = number
+        elif found or not nameless or number > 2:  # the program's own handler may have no name
             break
-    return last
+    return found
 
 
 def _nearest_export(one: Party) -> str:

@@ -29,7 +29,6 @@ _NCCL_TEXT = regex(r"\bunhandled (?:system|cuda) error\b|remote process exited o
 _NCCL_CALL = regex(r"\b(nccl[A-Z]\w{2,40})\(\) at ")
 _WORDS = 5  # from which on a line says something
 _SHORT_QUOTE = 130  # in the first sentence
-_PIECE = 20  # characters at the end of what a row knows
 _SAME = 60  # characters at the end of a line
 
 
@@ -188,8 +187,7 @@ def excerpt(line: Line) -> str:
 
 
 def ranks_in(line: Line) -> Tuple[int, ...]:
-    match = re.search(line.rule.pattern, line.text)
-    groups = [value for name, value in match.groupdict().items() if name.startswith("rank")] if match else []
+    groups = [value for name, value in _groups_in(line).items() if name.startswith("rank")]
     return tuple(int(number) for value in groups if value for number in _NUMBER.findall(value))
 
 

@@ -40,7 +40,7 @@ def running(view: JobView) -> Optional[Candidate]:
     seconds = min(seconds_in_place(view, party, waiting) for party in busy)
     place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
     evidence = evidence_of(busy, waiting)
-    if seconds >= view.spinning_after and not any(worked_before(view, party) for party in busy):
+    if seconds >= view.spinning_after and not any(_worked_before(view, party) for party in busy):
         summary = (
             f"{start(who(busy))} {verb(busy, 'has', 'have')} been running in {closed(where(busy[0]))} for "
             f"{seconds:.0f} s, and {place} without moving. That is most likely an endless loop; a long computation in "
@@ -152,7 +152,7 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
     return view.snapshot.taken_at + (view.snapshot.apart or 0.0) - first.snapshot.taken_at
 
 
-def worked_before(view: JobView, party: Party) -> bool:
+def _worked_before(view: JobView, party: Party) -> bool:
     """Whether the kernel's counters showed in an earlier look that it works."""
     earlier = (_same(look, party) for look in view.before)
     return any(one is not None and is_at_work(one) for one in earlier)

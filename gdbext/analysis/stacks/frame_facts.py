@@ -185,3 +185,7 @@ def without_lies(stack: Sequence[Known]) -> List[Known]:
         number -= 1
         honest[number] = honest[number]._replace(name=None, rules=(), public=False, vendor=True)
     return honest
+
+
+NAMES = FrameBook(rules=())
+"""What names alone tell of a frame: no rule is tried."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, shown_by
 from gdbext.analysis.view.job_view import Party
@@ -38,7 +38,6 @@ from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
-_NAMES = FrameBook(rules=())
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
@@ -150,7 +149,7 @@ def _special(party: Party) -> Optional[OpenThere]:
 def _holder(party: Party) -> str:
     """Who holds the GIL, as the dump itself marks it."""
     holder = next(thread for thread in party.process.threads if thread.gil)
-    inside = next((one for one in holder.calls if _NAMES.known_frame(one).name and not says_nothing(one)), None)
+    inside = next((one for one in holder.calls if NAMES.known_frame(one).name and not says_nothing(one)), None)
     return f"Thread {holder.id} holds it{f', in {place(inside)}' if inside is not None else ''}."
 
 

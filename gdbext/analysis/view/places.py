@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Optional, Sequence
 
-from gdbext.analysis.stacks.frame_facts import FrameBook
+from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.wording import CALLED, REACHED, closed, verb, who
@@ -26,7 +26,6 @@ from gdbext.model.text.patterns import regex
 LONGEST_NAME = 80
 ONLY_REPORTS = "That call only reports the crash; the call that failed is not on this stack."
 _MOST_PLACES = 2
-_NAMES = FrameBook(rules=())
 _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
 LOCKED = {"gil": "the GIL", "mutex": "a lock"}
@@ -43,7 +42,7 @@ def place(frame: Optional[Frame]) -> str:
     """`decode (parallel_gpt.cc:66)`; the library where there is no source line of its own."""
     if frame is None:
         return "an unknown place"
-    name = _NAMES.known_frame(frame).name
+    name = NAMES.known_frame(frame).name
     if name is None:
         nameless = f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
         return f"{_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
@@ -107,8 +106,8 @@ def where(party: Party) -> str:
     ):
         inner, outer = outer or inner, None
     telling = _telling(party, inner)
-    if telling is not None and telling is not inner and _NAMES.known_frame(telling).name is None:
-        own = _NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
+    if telling is not None and telling is not inner and NAMES.known_frame(telling).name is None:
+        own = NAMES.known_frame(inner).name if inner is not None and party.group != "fatal" else None
         return called_from(party, own, inner, telling) if own else place(telling)
     of_library = party.kind in _OF_A_LIBRARY or party.group == "fatal"
     nameless = _library_before(party, inner, telling) if of_library else None
@@ -123,7 +122,7 @@ def where(party: Party) -> str:
     ):
         return place(telling)
     name = telling.function or "an unnamed function"
-    if telling.language == "python" or _NAMES.known_frame(telling).name is None:
+    if telling.language == "python" or NAMES.known_frame(telling).name is None:
         name = place(telling)
     return called_from(party, name, telling, outer)
 
@@ -153,7 +152,7 @@ def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional
     """`poll, called from decode`; `poll, reached from decode`, where a function with another name is between them."""
     calls = party.thread.calls if party.thread is not None else ()
     first, last = (next((at for at, frame in enumerate(calls) if frame is one), 0) for one in (inner, outer))
-    between = [frame for frame in calls[first + 1 : last] if _NAMES.known_frame(frame).name]
+    between = [frame for frame in calls[first + 1 : last] if NAMES.known_frame(frame).name]
     names = {one.function for one in (inner, outer) if one is not None}
     indirectly = any(frame.function not in names and not says_nothing(frame) for frame in between)
     return f"{name}{REACHED if indirectly else CALLED}{place(outer)}"
@@ -170,7 +169,7 @@ def _library_before(party: Party, inner: Optional[Frame], telling: Optional[Fram
     found = next((frame for frame in calls_from(party, inner) if not _is_beside(party, frame)), None)
     if found is None or found is telling or found.library is None:
         return None
-    known = _NAMES.known_frame(found)
+    known = NAMES.known_frame(found)
     return found if known.name is None and not known.system else None
 
 
@@ -178,9 +177,9 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     """The frame itself, or the first one further out that is no wait of the C library and has a name, or a library."""
     calls = calls_from(party, inner)
     outwards = [frame for frame in calls if not _is_beside(party, frame)]
-    own = [frame for frame in outwards if _NAMES.known_frame(frame).name or not _NAMES.known_frame(frame).system]
-    named = [frame for frame in calls if _NAMES.known_frame(frame).name and not _NAMES.known_frame(frame).entry]
-    for some in ([one for one in own if _NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
+    own = [frame for frame in outwards if NAMES.known_frame(frame).name or not NAMES.known_frame(frame).system]
+    named = [frame for frame in calls if NAMES.known_frame(frame).name and not NAMES.known_frame(frame).entry]
+    for some in ([one for one in own if NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
         if some:
             return some[0]
     return inner
@@ -191,13 +190,13 @@ def _is_beside(party: Party, frame: Frame) -> bool:
     it."""
     if party.group != "fatal":
         return says_nothing(frame)
-    return says_nothing(frame) or reports_failure(frame.function) or _NAMES.known_frame(frame).system
+    return says_nothing(frame) or reports_failure(frame.function) or NAMES.known_frame(frame).system
 
 
 def says_nothing(frame: Frame) -> bool:
     name = frame.function or ""
     waits = _WAITS.match(name) or _LEFT_BY_SIGNAL.match(name) or _OF_WINDOWS.match(name)
-    return waits is not None or _NAMES.known_frame(frame).entry
+    return waits is not None or NAMES.known_frame(frame).entry
 
 
 def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:

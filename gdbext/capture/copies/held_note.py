@@ -15,7 +15,7 @@ _NAMED = 8  # pids in it
 
 
 class Note:
-    """A line in a file that says whom we held when we ended: the janitor of the folder tells the user (commands/
+    """A line in a file that says whom we held when we ended: the janitor of the folder tells the user (capture/
     private_folder.py). It costs the stop nothing: the file is mapped."""
 
     def __init__(self, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Match, Optional, Tuple
 
 from gdbext.knowledge.log_lines.last_words import HANDLERS, HIT, HIT_ALONE
@@ -70,15 +71,14 @@ def _exception_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(name, place, number(match.group("pc"))), int(match.group("number")) - 1)
 
 
-def _thread(match: Match[str]) -> Event:
+def _thread(match: Match[str]) -> ThreadHead:
     tid = match.group("tid")
     has = match.groupdict()
     return ThreadHead(id=tid, lwp=int(tid), name=has.get("name"), state=has.get("state"))
 
 
 def _ucx_thread(match: Match[str]) -> Event:
-    tid = match.group("tid")
-    return ThreadHead(id=tid, lwp=int(tid), problem=HANDLERS["ucx"])
+    return replace(_thread(match), problem=HANDLERS["ucx"])
 
 
 def _died(match: Match[str]) -> Event:
