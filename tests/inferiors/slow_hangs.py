@@ -48,7 +48,8 @@ class SlowJob:
 
     def __enter__(self) -> SlowJob:
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gdbext-slow-"))
+            # On a disk, which /tmp may not be: pages of a file system in memory cannot be dropped.
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gdbext-slow-", dir="/var/tmp"))
             stack.callback(self._end)
             stack.callback(os.close, self._furnish(Path(folder)))
             for rank, activity in enumerate(self._activities):

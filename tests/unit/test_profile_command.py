@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import http.client
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from gdbext.cli import main
+from gdbext.cli.profiler.profile_http import Http
+from gdbext.model.profiling import ProfileServer
 from tests.inferiors.torch_job import free_port
 from tests.polling import wait_until
 from tests.unit.test_layers import ROOT
@@ -298,6 +301,19 @@ def test_ctrl_c_stops_the_profiler(serve, tmp_path):
     assert ours.returncode == 130
     assert "stopping the profiler" in said
     assert server.posted == ["/start_profile", "/stop_profile"]
+
+
+def test_ctrl_c_while_an_answer_is_closed_is_not_lost(serve, monkeypatch):
+    """In the finalizer of an answer that nobody closed it would be: Python drops what is raised there."""
+    server = serve("vllm")
+
+    def close(self):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.client.HTTPResponse, "close", close)
+    with pytest.raises(KeyboardInterrupt):
+        Http().get(ProfileServer("vllm", "127.0.0.1", server.port), "/openapi.json")
 
 
 def test_the_profiler_is_stopped_when_we_are_killed(serve, tmp_path):

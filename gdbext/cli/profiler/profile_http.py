@@ -76,8 +76,8 @@ class Http:
         connection = _connection(server, timeout)
         try:
             connection.request(method, path, None if data is None else data.encode(), headers)
-            reply = connection.getresponse()
-            return Answer(reply.status, reply.read(_MOST).decode("utf-8", "replace"))
+            with connection.getresponse() as reply:  # closed here: Ctrl-C in a finalizer would be lost
+                return Answer(reply.status, reply.read(_MOST).decode("utf-8", "replace"))
         except socket.timeout:  # before Python 3.10 that is no TimeoutError
             raise NoServer(f"{server.url}{path} did not answer within {timeout:g} s") from None
         except (OSError, http.client.HTTPException) as error:
