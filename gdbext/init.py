@@ -123,7 +123,7 @@ def load(file):
         sys.meta_path.append(DependencyFinder(parent))
     if gdb.convenience_variable(LIBRARY_ONLY) is not None:
         return None
-    from gdbext.inside_gdb.base import command_registration
+    from gdbext.inside_gdb.typed_commands import command_registration
     from gdbext.pretty_printers import by_type
 
     command_registration.register()

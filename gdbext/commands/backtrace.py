@@ -32,7 +32,7 @@ def backtrace(session: Session, args: Namespace) -> Tuple[Backtrace, ...]:
 
 
 class PythonPort(Protocol):
-    """The Python frames of what is selected. `inside_gdb/python/printed_frames.py` is the real one."""
+    """The Python frames of what is selected. `inside_gdb/expressions/printed_frames.py` is the real one."""
 
     def select(self, number: Optional[int], step: int) -> PythonPlace:
         """Select a frame by its number, or so many steps further out; without both the selected one. Raises

@@ -1,4 +1,4 @@
-"""What a command body may ask of the debugger. `inside_gdb/ranks/session.py` is the real one; tests bring their own."""
+"""What a command body may ask of the debugger: `inside_gdb/session/gdb_session.py`, or what a test brings."""
 
 from __future__ import annotations
 

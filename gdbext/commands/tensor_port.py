@@ -1,4 +1,4 @@
-"""What the tensor commands may ask of the debugger. `inside_gdb/tensors/tensor_access.py` is the real one."""
+"""What the tensor commands may ask of the debugger. `inside_gdb/expressions/tensor_access.py` is the real one."""
 
 from __future__ import annotations
 

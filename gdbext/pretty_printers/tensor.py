@@ -7,7 +7,7 @@ from typing import Iterator, List, Tuple, Union
 import gdb
 
 from gdbext.analysis.tensors.decoding.shown_values import read_values
-from gdbext.inside_gdb.tensors.tensor_access import TensorAccess
+from gdbext.inside_gdb.expressions.tensor_access import TensorAccess
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorMapInfo

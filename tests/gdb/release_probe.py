@@ -14,7 +14,7 @@ sys.path[:0] = [os.environ["GDBEXT_TEST_ROOT"]]
 sys.path += os.environ.get("GDBEXT_TEST_SITE", "").split(os.pathsep)
 
 from gdbext.inside_gdb.base import memory  # noqa: E402
-from gdbext.inside_gdb.tensors.tensor_access import TensorAccess  # noqa: E402
+from gdbext.inside_gdb.expressions.tensor_access import TensorAccess  # noqa: E402
 from gdbext.model.errors import GdbextError  # noqa: E402
 from gdbext.model.missing import Missing  # noqa: E402
 

@@ -1,7 +1,7 @@
 """Runs inside gdb after gdbext/init.py: the answers of the tensor commands as data."""
 
 from gdbext.commands.all_commands import IN_GDB
-from gdbext.inside_gdb.ranks.one_session import session
+from gdbext.inside_gdb.session.one_session import session
 
 
 def answers(path, *lines):

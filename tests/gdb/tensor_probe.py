@@ -16,7 +16,7 @@ sys.path += os.environ.get("GDBEXT_TEST_SITE", "").split(os.pathsep)
 
 from gdbext.analysis.tensors.decoding.shown_values import read_values  # noqa: E402
 from gdbext.commands.tensor_port import Description  # noqa: E402
-from gdbext.inside_gdb.tensors.tensor_access import TensorAccess  # noqa: E402
+from gdbext.inside_gdb.expressions.tensor_access import TensorAccess  # noqa: E402
 from gdbext.model.errors import GdbextError  # noqa: E402
 from gdbext.model.snapshot_files.codec import encode  # noqa: E402
 from gdbext.model.tensor import TensorInfo  # noqa: E402

@@ -175,7 +175,7 @@ def test_every_error_is_a_document_too(any_gdb):
         "llm-explain --json gill",
         "llm-tensor p 0x10 --dtype nope --json",
         "llm-stream p --json no_such_symbol",
-        "python from gdbext.inside_gdb.ranks.one_session import session",
+        "python from gdbext.inside_gdb.session.one_session import session",
         "python session().ranks = lambda: exec('raise ValueError(\"lost\")')",
         "llm-stacks --json",
         "llm-bt",
@@ -195,7 +195,7 @@ def test_names_of_a_target_in_errors_and_progress_control_no_terminal(any_gdb):
     raised = words.replace("\\", r"\\")
     answer = gdb_batch(
         any_gdb,
-        "python from gdbext.inside_gdb.ranks.one_session import session; from gdbext.model.errors import GdbextError",
+        "python from gdbext.inside_gdb.session.one_session import session; from gdbext.model.errors import GdbextError",
         f"python session().say('{words}')",
         f"python session().ranks = lambda: exec('raise GdbextError(\"{raised}\")')",
         "llm-ranks",

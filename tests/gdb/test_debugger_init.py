@@ -15,7 +15,7 @@ from tests.gdb.gdbrun import INIT, ROOT, Target, Terminal, gdb_batch
 
 pytestmark = pytest.mark.gdb
 LOADED = "python import gdbext; print('from', gdbext.__file__)"
-SHOW = "python from gdbext.inside_gdb.base import execution; print('output', execution.WITHOUT_OUTPUT)"
+SHOW = "python from gdbext.inside_gdb.typed_commands import execution; print('output', execution.WITHOUT_OUTPUT)"
 
 
 @pytest.mark.parametrize("folder, path", [(ROOT, "gdbext/init.py"), (ROOT / "gdbext", "init.py"), ("/", str(INIT))])

@@ -174,7 +174,7 @@ def test_the_end_of_a_script_on_standard_input(any_gdb):
 
 
 INTERRUPT = (
-    "python import gdb, os, signal; from gdbext.inside_gdb.ranks import session as s; "
+    "python import gdb, os, signal; from gdbext.inside_gdb.session import gdb_session as s; "
     "attach_one = s.GdbSession._attach_one; "
     "s.GdbSession._attach_one = lambda self, process, *rest: "
     "(attach_one(self, process, *rest), os.kill(os.getpid(), signal.SIGINT), sum(range(10**7)))[0]"
@@ -212,7 +212,7 @@ def test_ctrl_c_on_the_terminal_while_symbols_are_read(any_gdb):
 
 
 def test_an_error_of_ours_lets_go_too(turn_gdb):
-    bug = "python from gdbext.inside_gdb.ranks import session as s; s.numbered = lambda process: 1 / 0"
+    bug = "python from gdbext.inside_gdb.session import gdb_session as s; s.numbered = lambda process: 1 / 0"
     with Target("plain") as one:
         answer = gdb_batch(turn_gdb, bug, attach(one), "set llm debug on", attach(one), "info inferiors")
         one.assert_free()
@@ -224,7 +224,7 @@ def test_an_error_of_ours_lets_go_too(turn_gdb):
 
 def test_an_error_before_the_first_rank_leaves_nothing_set(turn_gdb):
     """Else the times of threads would be taken for new ones after every later step."""
-    bug = "python from gdbext.inside_gdb.ranks import session as s; s.ATTACH_SETTINGS = {'language': 'nonsense'}"
+    bug = "python from gdbext.inside_gdb.session import gdb_session as s; s.ATTACH_SETTINGS = {'language': 'nonsense'}"
     look = "python import gc; ours = next(one for one in gc.get_objects() if isinstance(one, s.GdbSession))"
     tell = "python print('left:', ours._held.attaching, ours._guard._held)"
     with Target("plain") as one:

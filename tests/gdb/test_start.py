@@ -20,9 +20,9 @@ HERE = {
         "commands.all_commands",
         "commands.declaration",
     ),
-    *("inside_gdb", "inside_gdb.base", "inside_gdb.base.alarm", "inside_gdb.base.compat"),
-    *("inside_gdb.base.command_registration", "inside_gdb.base.settings", "inside_gdb.rank_breakpoints"),
-    *("inside_gdb.rank_breakpoints.rank_functions", "inside_gdb.ranks", "inside_gdb.ranks.one_session"),
+    *("inside_gdb", "inside_gdb.base", "inside_gdb.base.alarm", "inside_gdb.base.compat", "inside_gdb.base.settings"),
+    *("inside_gdb.typed_commands", "inside_gdb.typed_commands.command_registration"),
+    *("inside_gdb.typed_commands.rank_functions", "inside_gdb.session", "inside_gdb.session.one_session"),
     *("knowledge", "knowledge.spinning"),
     *("model", "model.errors", "model.text", "model.text.digits", "model.text.nearest"),
     *("pretty_printers", "pretty_printers.by_type"),
@@ -43,12 +43,14 @@ def test_source_loads_the_rows_and_no_body(any_gdb):
 
 
 def test_a_command_loads_its_body_and_an_attach_all_of_them(turn_gdb):
-    load = "python from gdbext.inside_gdb.base import execution; from gdbext.commands.all_commands import IN_GDB"
+    load = (
+        "python from gdbext.inside_gdb.typed_commands import execution; from gdbext.commands.all_commands import IN_GDB"
+    )
     attach = "python execution.load_for(next(one for one in IN_GDB if one.gdb == 'llm-attach-all'))"
     first, every = loaded(
         gdb_batch(turn_gdb, BEFORE, f"source {INIT}", "llm-error 700", LOADED, load, attach, LOADED, source=None)
     )
-    assert "gdbext.commands.error" in first and "gdbext.inside_gdb.ranks.session" in first
+    assert "gdbext.commands.error" in first and "gdbext.inside_gdb.session.gdb_session" in first
     assert not {"gdbext.commands.tensor", "gdbext.commands.explain", "gdbext.commands.diagnose"} & first
     bodies = {"gdbext.commands.tensor", "gdbext.commands.explain", "gdbext.commands.diagnose", "gdbext.commands.locks"}
     assert bodies <= every
@@ -60,7 +62,7 @@ def test_functions_and_settings_are_there_before_any_command(any_gdb):
         source=None,
     )  # fmt: skip
     assert "$1 = -1" in answer.out and "llm frames: 256 (" in answer.out and answer.err == ""
-    assert "gdbext.inside_gdb.ranks.session" not in loaded(answer)[0]
+    assert "gdbext.inside_gdb.session.gdb_session" not in loaded(answer)[0]
 
 
 def test_printing_loads_the_reader_of_a_type_with_its_first_value(turn_gdb):

@@ -38,7 +38,7 @@ PRINTERS_MAY_USE = {
         "gdbext.inside_gdb.base.values",
         "gdbext.inside_gdb.base.memory",
         "gdbext.inside_gdb.base.compat",
-        "gdbext.inside_gdb.tensors.tensor_access",
+        "gdbext.inside_gdb.expressions.tensor_access",
     ),
     *("gdbext.inside_gdb.tensors.target_object", "gdbext.inside_gdb.tensors.object_by_dwarf"),
     *("gdbext.inside_gdb.streams.stream_objects", "gdbext.inside_gdb.streams.stream_pools"),

@@ -14,7 +14,8 @@ METHODS |= {"split", "startswith"}
 WORDS = re.compile(r"[A-Za-z]{2,}:? +[A-Za-z{(]{2,}|[a-z]{3,}:? $|^; $|^ \($")
 LOOKS = {
     "gdb's, cuda-gdb's": """
-        inside_gdb/base/compat.py inside_gdb/base/completion.py inside_gdb/base/symbols.py inside_gdb/base/values.py
+        inside_gdb/base/compat.py inside_gdb/base/symbols.py inside_gdb/base/values.py
+        inside_gdb/typed_commands/completion.py
         inside_gdb/calls/target_calls.py inside_gdb/failed_checks/check_breakpoints.py
         inside_gdb/failed_checks/switches.py
         inside_gdb/ranks/timed_stop.py inside_gdb/release_builds/frame_parameters.py
@@ -36,7 +37,7 @@ LOOKS = {
     "told once": "capture/nccl/pointer_search.py",
     "laid out anew in a table, which decides nothing": "render/text/locks.py",
     "the comma behind an aside of our own, which decides nothing": "analysis/view/wording.py",
-    "an error and its hint, which decides nothing": "inside_gdb/python/named_tensors.py",
+    "an error and its hint, which decides nothing": "inside_gdb/expressions/named_tensors.py",
 }
 
 

@@ -1,1 +1,1 @@
-"""gdb itself: its commands, settings, values, memory and symbols."""
+"""gdb itself: its settings, values, memory and symbols."""

@@ -1,9 +1,9 @@
-"""The frames of the selected thread one by one, and their registers."""
+"""The frames of the selected thread one by one, their registers and variables."""
 
 from __future__ import annotations
 
 import platform
-from typing import Iterator, Optional
+from typing import Dict, Iterator, Optional
 
 import gdb
 
@@ -11,6 +11,7 @@ from gdbext.capture.machine import gdb_registers
 from gdbext.model.errors import GdbextError
 
 _WORD = (1 << 64) - 1
+_MOST_VARIABLES = 512  # of one frame
 
 
 def newest_frames(most: int) -> Iterator[gdb.Frame]:
@@ -38,3 +39,22 @@ def register(frame: gdb.Frame, name: str) -> Optional[int]:
         return int(frame.read_register(name)) & _WORD
     except (gdb.error, ValueError):
         return None
+
+
+def variables_of(frame: gdb.Frame) -> Dict[str, gdb.Value]:
+    """Arguments and locals by name, inner scopes first, then the members of `this`."""
+    found: Dict[str, gdb.Value] = {}
+    block: Optional[gdb.Block] = frame.block()
+    while block is not None:
+        for symbol in block:
+            if len(found) >= _MOST_VARIABLES:
+                return found
+            if (symbol.is_argument or symbol.is_variable) and symbol.name not in found:
+                try:
+                    found[symbol.name] = symbol.value(frame)
+                except (gdb.error, RuntimeError, ValueError, TypeError):
+                    continue
+        if block.function is not None:
+            break
+        block = block.superblock
+    return found

@@ -1,1 +1,1 @@
-"""Python frames of what gdb has selected: which of them is the selected one, and what its names mean."""
+"""Python frames of what gdb has selected, and which of them is the selected one."""

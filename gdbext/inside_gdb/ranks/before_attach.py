@@ -16,6 +16,14 @@ from gdbext.inside_gdb.base import compat, symbols
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import ranges_text
 
+ATTACH_SETTINGS = {
+    **compat.NO_NOTIFICATIONS,
+    "confirm": "off",
+    "pagination": "off",
+    "print inferior-events": "off",
+    "python print-stack": "message",  # `compat.run` looks for it
+    "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
+}
 _NAMED = 3  # files whose names stand in a line
 
 

@@ -20,7 +20,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.functions import address_of
 from gdbext.inside_gdb.calls.target_calls import Caller
-from gdbext.inside_gdb.ranks.session import ATTACH_SETTINGS
+from gdbext.inside_gdb.ranks.before_attach import ATTACH_SETTINGS
 from gdbext.inside_gdb.stacks import read_copies
 from gdbext.model.missing import Missing
 

@@ -14,7 +14,7 @@ from gdbext.analysis.streams.stream_ids import Decoded, of_handle
 from gdbext.analysis.streams.stream_table import Sighting, grouped
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.base.memory import UNMAPPED, TargetMemory
-from gdbext.inside_gdb.base.selected_frame import newest_frames
+from gdbext.inside_gdb.base.selected_frame import newest_frames, variables_of
 from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
 from gdbext.inside_gdb.streams.stream_arguments import Arguments
 from gdbext.inside_gdb.streams.stream_objects import StreamPaths, found_in, name_of, object_of, owner_of
@@ -22,7 +22,6 @@ from gdbext.inside_gdb.streams.stream_pools import current_streams, has_pools, w
 from gdbext.inside_gdb.tensors.member_paths import follow
 from gdbext.inside_gdb.tensors.object_by_dwarf import ValueNode
 from gdbext.inside_gdb.tensors.target_object import Node, Unreadable, one_line
-from gdbext.inside_gdb.tensors.tensor_access import variables_of
 from gdbext.knowledge.engines.torch.streams import TORCH_LIBRARY
 from gdbext.knowledge.runtimes.cuda_streams import CURRENT
 from gdbext.knowledge.vendor_calls.stream_calls import CallRow, call_row

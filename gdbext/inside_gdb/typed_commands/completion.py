@@ -16,8 +16,8 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.python.printed_frames import names_behind
-from gdbext.inside_gdb.ranks.one_session import session
+from gdbext.inside_gdb.expressions.printed_frames import names_behind
+from gdbext.inside_gdb.session.one_session import session
 from gdbext.model.errors import GdbextError
 
 _MOST_COMPLETIONS = 200

@@ -9,7 +9,7 @@ import gdb
 from gdbext.commands.declaration import loaded
 
 if TYPE_CHECKING:
-    from gdbext.inside_gdb.ranks.session import GdbSession
+    from gdbext.inside_gdb.session.gdb_session import GdbSession
 
 _made: List[GdbSession] = []
 
@@ -17,7 +17,7 @@ _made: List[GdbSession] = []
 def session() -> GdbSession:
     """Loaded and made when it is asked for the first time."""
     if not _made:
-        _made.append(loaded("gdbext.inside_gdb.ranks.session:GdbSession")())
+        _made.append(loaded("gdbext.inside_gdb.session.gdb_session:GdbSession")())
     return _made[0]
 
 

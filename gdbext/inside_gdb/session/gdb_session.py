@@ -12,25 +12,25 @@ import gdb
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
 from gdbext.inside_gdb.base import compat, symbols
-from gdbext.inside_gdb.base.about import about_points
 from gdbext.inside_gdb.base.alarm import repeated_sigchld
+from gdbext.inside_gdb.expressions.device_access import DeviceAccess
+from gdbext.inside_gdb.expressions.printed_frames import PythonFrames
 from gdbext.inside_gdb.failed_checks.check_watch import CheckWatch
 from gdbext.inside_gdb.failed_checks.report import report_of
-from gdbext.inside_gdb.python.printed_frames import PythonFrames
 from gdbext.inside_gdb.rank_breakpoints.gathering import TOGETHER
 from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.after_release import release_notes, released_rank
-from gdbext.inside_gdb.ranks.before_attach import frames_without_names, is_stopped, obstacle
+from gdbext.inside_gdb.ranks.before_attach import ATTACH_SETTINGS, frames_without_names, is_stopped, obstacle
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.inside_gdb.ranks.release_guard import Guard
 from gdbext.inside_gdb.ranks.timed_stop import NextStop
+from gdbext.inside_gdb.session.about import about_points
 from gdbext.inside_gdb.stacks import held_ranks, other_ranks
 from gdbext.inside_gdb.stacks import opened_cores as core_files
 from gdbext.inside_gdb.stacks.backtrace import backtraces
 from gdbext.inside_gdb.streams.stream_access import StreamAccess
-from gdbext.inside_gdb.tensors.device_access import DeviceAccess
 from gdbext.model.attached_ranks import AttachedRank, RankOutput, RankOutputs, RankTable
 from gdbext.model.backtrace import Backtrace
 from gdbext.model.check_report import Failure
@@ -44,14 +44,6 @@ from gdbext.render import Style
 from gdbext.render.safe_text import clean_text
 from gdbext.snapshot_builder.core_job import Cores, OpenCore
 
-ATTACH_SETTINGS = {
-    **compat.NO_NOTIFICATIONS,
-    "confirm": "off",
-    "pagination": "off",
-    "print inferior-events": "off",
-    "python print-stack": "message",  # `compat.run` looks for it
-    "debuginfod enabled": "off",  # would ask a question, or wait for the network while ranks stand still
-}
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
 _MOST_ASKED = 12  # answers about tensors and streams that are kept for a page
 

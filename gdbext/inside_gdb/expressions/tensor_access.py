@@ -10,7 +10,7 @@ import gdb
 
 from gdbext.commands.tensor_port import Description, OneTensor
 from gdbext.inside_gdb.base import compat, memory
-from gdbext.inside_gdb.base.selected_frame import newest_frames
+from gdbext.inside_gdb.base.selected_frame import newest_frames, variables_of
 from gdbext.inside_gdb.base.symbols import symbol_at
 from gdbext.inside_gdb.release_builds.engine_libraries import tables
 from gdbext.inside_gdb.release_builds.found_tensors import FrameTensors
@@ -37,7 +37,6 @@ from gdbext.model.tensor import TensorInfo, TensorList
 from gdbext.model.text.function_names import bare_name
 
 T = TypeVar("T")
-MOST_VARIABLES = 512
 _ENTRY = re.compile(r"""(.*?)(?:\[\s*("[^"]*"|'[^']*'|-?\d+)\s*\]|(?:\.|->)at\(\s*("[^"]*"|\d+)\s*\))\Z""", re.DOTALL)
 _PLACES = ("cpu", "pinned", "gpu", "managed")
 
@@ -292,25 +291,6 @@ def _raw(expression: str, value: gdb.Value, said: Description) -> TensorInfo:
 def _is_python(node: ValueNode) -> bool:
     kind = node.type.target().strip_typedefs() if node.is_pointer else node.type
     return (kind.name or kind.tag or "") in PYTHON_TYPES
-
-
-def variables_of(frame: gdb.Frame) -> Dict[str, gdb.Value]:
-    """Arguments and locals by name, inner scopes first, then the members of `this`."""
-    found: Dict[str, gdb.Value] = {}
-    block: Optional[gdb.Block] = frame.block()
-    while block is not None:
-        for symbol in block:
-            if len(found) >= MOST_VARIABLES:
-                return found
-            if (symbol.is_argument or symbol.is_variable) and symbol.name not in found:
-                try:
-                    found[symbol.name] = symbol.value(frame)
-                except (gdb.error, RuntimeError, ValueError, TypeError):
-                    continue
-        if block.function is not None:
-            break
-        block = block.superblock
-    return found
 
 
 def _lost(value: gdb.Value, info: TensorInfo) -> bool:

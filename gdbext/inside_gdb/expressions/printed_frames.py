@@ -11,9 +11,9 @@ from gdbext.capture.python.attributes import Attributes
 from gdbext.capture.python.local_variables import FrameLocals
 from gdbext.capture.python.names import Name, follow, parse_name, root_of, variables_in
 from gdbext.inside_gdb.base import compat, memory
+from gdbext.inside_gdb.expressions.tensor_names import tensors_of
 from gdbext.inside_gdb.python.frames import PythonThread, python_thread, thread_of_number
 from gdbext.inside_gdb.python.selected_python_frame import choose, selected_number
-from gdbext.inside_gdb.python.tensor_names import tensors_of
 from gdbext.inside_gdb.tensors.python_tensors import PythonTensors
 from gdbext.knowledge.runtimes.cpython_objects import DICT_CLASS, INTEGER
 from gdbext.model.backtrace import FileLine, PythonPlace, PythonVariable

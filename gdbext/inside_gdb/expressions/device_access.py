@@ -13,8 +13,8 @@ from gdbext.capture.gpu_cores.gpu_core import GpuCore
 from gdbext.commands.tensor_port import Description
 from gdbext.inside_gdb.base import compat, memory
 from gdbext.inside_gdb.calls.target_calls import Caller
-from gdbext.inside_gdb.python.tensor_names import TensorNames
-from gdbext.inside_gdb.tensors.device_copy import DeviceCopy
+from gdbext.inside_gdb.expressions.device_copy import DeviceCopy
+from gdbext.inside_gdb.expressions.tensor_names import TensorNames
 from gdbext.model.missing import Missing
 from gdbext.model.tensor import TensorInfo, TensorList, TensorMapInfo
 

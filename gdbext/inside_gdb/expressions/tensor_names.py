@@ -10,11 +10,11 @@ import gdb
 from gdbext.capture.python.names import parse_name, root_of
 from gdbext.commands.tensor_port import Description, OneTensor
 from gdbext.inside_gdb.base import memory
+from gdbext.inside_gdb.expressions.named_tensors import NamedTensors, NoName, Stack, place_of, stack, thread_with
+from gdbext.inside_gdb.expressions.tensor_access import TensorAccess, reader, release_in
 from gdbext.inside_gdb.python.frames import PythonThread, python_thread
-from gdbext.inside_gdb.python.named_tensors import NamedTensors, NoName, Stack, place_of, stack, thread_with
 from gdbext.inside_gdb.python.selected_python_frame import selected_number
 from gdbext.inside_gdb.tensors.python_tensors import PythonTensors
-from gdbext.inside_gdb.tensors.tensor_access import TensorAccess, reader, release_in
 from gdbext.inside_gdb.tensors.tensor_reader import Described, UnknownType
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.missing import Missing

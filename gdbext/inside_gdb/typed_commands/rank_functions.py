@@ -5,9 +5,9 @@ from __future__ import annotations
 import gdb
 
 from gdbext.commands.declaration import loaded
-from gdbext.inside_gdb.ranks.one_session import rank_of
+from gdbext.inside_gdb.session.one_session import rank_of
 
-TENSOR_NUMBER = "gdbext.inside_gdb.rank_breakpoints.tensor_number:tensor_number"
+TENSOR_NUMBER = "gdbext.inside_gdb.typed_commands.tensor_number:tensor_number"
 
 
 class RankFunction(gdb.Function):

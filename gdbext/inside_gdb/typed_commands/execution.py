@@ -19,8 +19,8 @@ from gdbext.commands.gdb_arguments import parse, typed_options
 from gdbext.commands.output import STDOUT, check_files, wants_json
 from gdbext.commands.user_files import new_file, write_private
 from gdbext.inside_gdb.base import compat, settings
-from gdbext.inside_gdb.rank_breakpoints.rank_functions import TENSOR_NUMBER
-from gdbext.inside_gdb.ranks.one_session import session
+from gdbext.inside_gdb.session.one_session import session
+from gdbext.inside_gdb.typed_commands.rank_functions import TENSOR_NUMBER
 from gdbext.model.command_typed import Typed
 from gdbext.model.errors import GdbextError
 from gdbext.model.formatted import BINARY, Formatted

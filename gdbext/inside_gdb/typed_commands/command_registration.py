@@ -17,7 +17,7 @@ from gdbext.commands.argument_parser import help_text
 from gdbext.commands.declaration import Command, loaded
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.base.alarm import nudged_from_now
-from gdbext.inside_gdb.rank_breakpoints.rank_functions import RankFunction, TensorStatFunction
+from gdbext.inside_gdb.typed_commands.rank_functions import RankFunction, TensorStatFunction
 
 _CATEGORIES = {
     "running": gdb.COMMAND_RUNNING,
@@ -27,7 +27,8 @@ _CATEGORIES = {
     "breakpoints": gdb.COMMAND_BREAKPOINTS,
 }
 _GREETING = "llm-attach-all, then llm-diagnose; all commands: apropos llm-"
-_EXECUTION, _COMPLETION = "gdbext.inside_gdb.base.execution", "gdbext.inside_gdb.base.completion"
+_EXECUTION = "gdbext.inside_gdb.typed_commands.execution"
+_COMPLETION = "gdbext.inside_gdb.typed_commands.completion"
 
 
 class _Command(gdb.Command):

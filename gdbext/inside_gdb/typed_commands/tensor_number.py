@@ -9,7 +9,7 @@ import gdb
 from gdbext.analysis.tensors.whole_tensor import statistics
 from gdbext.commands.tensor_port import Description
 from gdbext.inside_gdb.base import memory
-from gdbext.inside_gdb.ranks.one_session import session
+from gdbext.inside_gdb.session.one_session import session
 from gdbext.model.errors import GdbextError
 from gdbext.model.tensor import TensorInfo, TensorStats
 from gdbext.render import Style

@@ -1,0 +1,1 @@
+"""Commands and functions as they are typed in gdb: registered, completed, run."""
