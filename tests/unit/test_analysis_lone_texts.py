@@ -60,6 +60,20 @@ def test_what_a_call_is_by_its_own_definition(frames, said):
     assert said in summary_of(f'Thread 7 (idle): "MainThread"\n{frames}')
 
 
+@pytest.mark.parametrize("inside", ["__gthread_join (gthr-default.h:715)", "pthread_join (libc.so.6)"])
+@pytest.mark.parametrize(
+    "outside, said",
+    [
+        ("dlopen (libc.so.6)", "with the dynamic loader's lock held: if the thread it joins loads a library too"),
+        ("main (main.cc:7)", "Which thread it joins is not in the text."),
+    ],
+)
+def test_a_join_says_whether_the_loader_waits_too(inside, outside, said):
+    frames = f"    {inside}\n    std::thread::join (thread.cc:134)\n    start (plugin.cpp:10)\n    {outside}\n"
+    summary = summary_of(f'Thread 7 (idle): "MainThread"\n{frames}')
+    assert "waits for another thread to end, in start (plugin.cpp:10)." in summary and said in summary
+
+
 def test_ranks_in_one_operation_with_different_sizes():
     line = (
         "[rank{0}]:[E318 11:39:53 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "

@@ -135,7 +135,9 @@ def _special(party: Party) -> Optional[OpenThere]:
     outer = next((number for number, frame in enumerate(calls) if not says_nothing(frame)), len(calls))
     waits = [frame.function or "" for frame in calls[:outer]]
     waits_in = calls[outer].library or "" if outer < len(calls) else ""
+    around = [frame.function or "" for frame in calls[outer:]]
     fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
+    fitting = (row for row in fitting if not row.under or any(map(regex(row.under).match, around)))
     fitting = (
         row
         for row in fitting

@@ -23,6 +23,12 @@ class HeldLock:
 
 _GLIBC = r"_*(?:GI_)?_*(?:libc_)?"
 
+IN_LOADER = (
+    r"_*(?:GI_)?_*(?:dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini|dl_init|call_init\w*)$"
+    r"|(?:ntdll!)?(?:LdrpCallInitRoutine\w*|LdrShutdown\w*|LdrpInitialize\w*|LdrLoadDll|LdrUnloadDll|LoadLibrary\w*)"
+)
+"""Functions that hold the dynamic loader's lock while they run code of a library."""
+
 HELD: Tuple[HeldLock, ...] = (
     HeldLock(
         "the allocator's lock",
@@ -38,8 +44,7 @@ HELD: Tuple[HeldLock, ...] = (
         "the dynamic loader's lock",
         r"_*(?:GI_)?_*(?:dl_\w+|dlopen\w*|dlclose|dlsym|dlvsym|dladdr\w*|libc_dlopen\w*|tls_get_addr\w*)$"
         r"|(?:ntdll!)?(?:Ldr\w*|LoadLibrary\w*|FreeLibrary\w*|GetModuleHandle\w*)",
-        r"_*(?:GI_)?_*(?:dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini|dl_init|call_init\w*)$"
-        r"|(?:ntdll!)?(?:LdrpCallInitRoutine\w*|LdrShutdown\w*|LdrpInitialize\w*|LdrLoadDll|LdrUnloadDll|LoadLibrary\w*)",
+        IN_LOADER,
         "glibc elf/dl-open.c, dl-iteratephdr.c; Windows: Dynamic-Link Library Best Practices",
         hooks=True,
     ),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
+from gdbext.knowledge.causes.held_by_frames import IN_LOADER
 from gdbext.knowledge.causes.remedies.remedy_constants import (
     ALLOCATES,
     APPLE,
@@ -101,7 +102,13 @@ class OpenThere:
     module: str = ""
     does: str = ""  # in place of the row of DOES
     through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
+    under: str = ""  # a frame further out must match this
 
+
+_JOINS = (
+    r"_*(?:GI_+)?_*pthread_(?:timed|clock)?join\w*(?:@\S*)?$|__gthread_(?:active_)?join$"
+    r"|std::(?:__\w+::)?j?thread::join"
+)
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
     OpenThere(
@@ -172,6 +179,14 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("condvar-idle", "mutex"),
+        "It runs while a library is loaded or unloaded, with the dynamic loader's lock held: if the thread it joins "
+        "loads a library too, neither goes on. What that thread does {unread}.",
+        does="waits for another thread to end, in {where}",
+        through=_JOINS,
+        under=IN_LOADER,
+    ),
+    OpenThere(
+        ("condvar-idle", "mutex"),
         "Which thread it joins {unread}.",
         function=r"(?:.*[.:])?_wait_for_tstate_lock$",
         does="waits for another thread to end, in {where}",
@@ -180,7 +195,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         ("condvar-idle", "mutex"),
         "Which thread it joins {unread}.",
         does="waits for another thread to end, in {where}",
-        through=r"_*(?:GI_+)?_*pthread_(?:timed|clock)?join\w*(?:@\S*)?$",
+        through=_JOINS,
     ),
     OpenThere(
         ("io",),

@@ -74,7 +74,7 @@ RULES = (
         r"(_*(pthread_mutex_(timed|clock)?lock\w*|lll_lock_wait\w*|lll_mutex_lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|__lll_lock_wait\w*"
         r"|pthread_spin_lock|__lock(file)?|std::(__\w+::)?(shared_|timed_|recursive_|__shared_mutex_|shared_timed_)*(mutex|base|pthread)::lock\w*"
         r"|_thr_(umutex|rwlock)_(rd|wr)?lock\w*|__thr_(umutex|rwlock)_(rd|wr)?lock\w*|_*GI_+(pthread_mutex_(timed|clock)?lock\w*|pthread_rwlock_\w*(rd|wr)lock\w*)|mtx_(timed)?lock"
-        r"|(__cxxabiv1::)?__cxa_guard_acquire|absl::(lts_\w+::)?Mutex::Lock\w*)$",
+        r"|(__cxxabiv1::)?__cxa_guard_acquire|__gthread_(recursive_)?mutex_(timed)?lock|absl::(lts_\w+::)?Mutex::Lock\w*)$",
         _GLIBC,
         rank=LOCK,
     ),
@@ -90,8 +90,10 @@ RULES = (
         "os-loader-lock",
         "mutex",
         r"_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|tls_get_addr\w*|dl_fixup|dl_runtime_resolve\w*|rtld_mutex\w*)$",
-        "the loader's lock; auto-round#1701, threadpoolctl#239",
+        "the loader's lock; auto-round#1701, threadpoolctl#239. A join or a wait inside is an initialiser's that the "
+        "loader runs: pytorch#189110",
         rank=LOCK - 1,
+        calls=r"_*(GI_)?_*(pthread_(clock|timed)?join|pthread_cond_\w*wait|__gthread_(active_)?join)|std::(__\w+::)?j?thread::join|std::\w*condition_variable",
     ),
     FrameRule(
         "os-malloc-lock",
@@ -103,14 +105,14 @@ RULES = (
     FrameRule(
         "os-condvar",
         "condvar-idle",
-        r"_*(GI_)?_*(pthread_cond_(\w*wait\w*|destroy\b)|cnd_(timed)?wait\b|std::\w*condition_variable\w*::wait\w*)|std::(_V2::|__\w+::)?condition_variable\w*::(?!notify)|_thr_ucond_wait",
+        r"_*(GI_)?_*(pthread_cond_(\w*wait\w*|destroy\b)|cnd_(timed)?wait\b|std::\w*condition_variable\w*::wait\w*)|std::(_V2::|__\w+::)?condition_variable\w*::(?!notify)|_thr_ucond_wait|__gthread_cond_(timed)?wait",
         _GLIBC,
         rank=LEAF,
     ),
     FrameRule(
         "os-join",
         "condvar-idle",
-        r"_*(GI_)?_*(pthread_(clock|timed)?join\w*|thrd_join$|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
+        r"_*(GI_)?_*(pthread_(clock|timed)?join\w*|thrd_join$|__gthread_(active_)?join$|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
         _GLIBC,
         rank=LEAF + 2,
     ),
