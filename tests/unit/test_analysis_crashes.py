@@ -211,10 +211,10 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         (
             "batch-13/nvdocker1648-xid",
             "(an Xid) on GPU 0000:61:00: 119, the GPU system processor",
-            "Read the first GPU error",
+            "Reset the GPU",
         ),
         ("batch-15/ompi5302-gdb", "usually the thread already holds the lock", "where this thread took"),
-        ("batch-9/ompi1156-gdb", "has not reached it", "Give the missing rank's wait a timeout"),
+        ("batch-9/ompi1156-gdb", "has not reached it", "Find out why the missing rank does not get there"),
         ("../field/vllm-item-and-idle-worker", "Rank 1 is idle.", "again 30 s later"),
         (
             "batch-4/profam286-watchdog-c10-frames",
@@ -224,7 +224,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-6/rocr96-gdb", "waits for a semaphore in clCreate", "all threads of the process"),
         ("batch-14/ucx6000-ucx", "did not acknowledge it", "RoCE: rdma link"),
         ("batch-1/megatron878-dataloader-bus-error", "(worker pid 56811)", "df -h /dev/shm"),
-        ("batch-11/tf13716-gdb", "One look cannot show", "one that did not is stuck or waits for work"),
+        ("batch-11/tf13716-gdb", "One look cannot show", "is stuck, polls in vain or waits for work"),
         ("batch-15/ompi6258-lldb", "thread 2 is in MPI_Send", "again 30 s later"),
         ("batch-10/clmvsnet14-watchdog", "completed work 715 and enqueued work up to 747", "for the first error"),
         ("batch-19/openssl19066-rand-gdb", "Thread 279 waits for a lock in ossl_rand_drbg_new", "all threads"),

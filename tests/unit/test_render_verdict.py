@@ -106,7 +106,7 @@ def test_the_answer_comes_last_the_verdict_before_the_suspect():
     assert [line[:11] for line in lines[2:]] == ["  suspect  ", "  do       ", "  pause    ", "  next     "]
     assert lines[2] == "  suspect  rank 3 (pid 4714, node17); holding up ranks 0-2,4-7"
     assert lines[4] == "  pause    up to 4.2 ms for each process"
-    assert lines[5] == "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read, 1 more remedy)"
+    assert lines[5] == "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read and 1 more remedy)"
 
 
 @pytest.mark.parametrize("width", [80, 100, 132, 200, 250])
@@ -131,7 +131,7 @@ def test_all_that_is_known_comes_before_the_answer_where_it_is_asked_for():
 
 def test_the_page_is_named_where_there_is_an_option_for_it():
     found, typed = hang(8, 3), dataclasses.replace(TYPED, page="--html FILE")
-    more = "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read, 1 more remedy)"
+    more = "  next     gdbext diagnose -v 4711 (shows the evidence, what was not read and 1 more remedy)"
     assert render(found, Style(140, typed=typed))[-1] == f"{more}; gdbext stacks 4711; --html FILE for a page"
     assert render(found, Style(120, typed=typed))[-1] == f"{more}; --html FILE for a page"
     assert render(found, Style(100, typed=typed))[-1] == more

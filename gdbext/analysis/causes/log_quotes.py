@@ -92,6 +92,8 @@ def _helpers_alone(view: JobView) -> str:
         if thread.calls
     ]
     told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {label_list(names)}" if names else ""
+    if len(names) == 1:
+        return f"Only one background thread was read ({told}); it does not do the program's work."
     return f"Only background threads were read ({told}); none of them does the program's work."
 
 
@@ -181,8 +183,8 @@ def excerpt(line: Line) -> str:
     first = max(0, min(first, len(text) - _SHORT_QUOTE))
     end, word = first + _SHORT_QUOTE, text.rfind(" ", 0, first) + 1
     first = word if first - word < _SHORT_QUOTE // 10 else first
-    cut = text.rfind(" ", end - _SHORT_QUOTE // 10, end + 1)
-    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip()
+    cut = text.rfind(" ", first + _SHORT_QUOTE // 2, end + 1)  # not in a number or a name
+    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip(" ,")
     return f'"{"…" if first else ""}{piece}{"…" if end < len(text) else ""}"'
 
 

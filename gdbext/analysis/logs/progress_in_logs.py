@@ -17,15 +17,15 @@ _OF_ALL, _KEY = map(regex, (DEFAULT_GROUP, STORE_KEY))
 
 
 def how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
-    """` It had completed work 715 ...`: what torch's counters say of the rank whose watchdog gave up."""
+    """` Rank 1 had completed work 715 ...`: what torch's counters say of the rank whose watchdog gave up."""
     counted = (_PROGRESS.search(text) for one, text in all_lines(view) if one is process)
     done, asked = next(((int(one["completed"]), int(one["enqueued"])) for one in counted if one), (0, 0))
-    if done >= asked:
+    if process is None or done >= asked:
         return ""
     reached = f"work {done}" if done >= 0 else "no work"
     return (
-        f" It had completed {reached} and enqueued work up to {asked}: it made the call that timed out; the logs of "
-        "the other ranks show how far they got."
+        f" {start(process.label)} had completed {reached} and enqueued work up to {asked}: it made the call that timed "
+        "out. The logs of the other ranks show how far they got."
     )
 
 

@@ -62,7 +62,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         does = filled_in(does, {"where": where(party), "lock": str(named)})
         shown = shown_by(party.process, party.thread)
         if party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls)):
-            does = "waits for a lock; who asked for it is not on its stack"
+            does = "waits for a lock; none of its frames names the code that takes it"
         if shown is not None:
             does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
         if shown is not None and shown.open:
@@ -107,7 +107,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         state = f"died in a call from {where(party)}; {missing}, the innermost ones, are not in the text"
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
-    reason = f"Its log says: {last_words}" if last_words else why
+    reason = f"The log says: {last_words}" if last_words else why
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
 

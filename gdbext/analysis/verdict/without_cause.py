@@ -63,7 +63,9 @@ def without_cause(view: JobView) -> Candidate:
             "communicator are the same; if they are, the transport between them does not deliver."
         )
     else:
-        text = f"{start(in_places(parties))}. Together they fit no known pattern."
+        look = {Given.LIVE: "; a second sample shows which", Given.TEXT: "; a second dump shows which"}
+        late = f"They may wait for each other, or one may only be late{look.get(view.given, '')}."
+        text = f"{start(in_places(parties))}. {late}"
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))

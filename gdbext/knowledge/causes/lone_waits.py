@@ -61,7 +61,7 @@ RUNS_LOCKED = (
     "{caller}, further out, by its name runs with a lock held: if it is the same lock, the thread waits for itself. "
     "If not, the thread that holds it {unread}."
 )
-MAIN_UNREAD = "Nor is thread 1, the main thread."
+MAIN_UNREAD = "Thread 1, the main thread, {unread} either."
 """Behind that, where a debugger's first thread is not in the text."""
 
 OPEN: Mapping[str, str] = {

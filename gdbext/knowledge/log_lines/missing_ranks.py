@@ -163,11 +163,18 @@ RULES: Tuple[LogRule, ...] = (
         "task-lost",
         r"/task:(?P<rank>\d+)\b.{0,200}(?:heartbeat timeout|stopped sending heartbeats|unhealthy|was preempted"
         r"|disconnected|failed to send a heartbeat)"
-        r"|(?:heartbeat timeout|unhealthy|disconnected).{0,120}/task:(?P<rank2>\d+)\b"
-        r"|^/job:\w{1,40}/replica:\d{1,6}/task:(?P<rank3>\d{1,6})$",
+        r"|(?:heartbeat timeout|unhealthy|disconnected).{0,120}/task:(?P<rank2>\d+)\b",
         "the coordination service of XLA lost a task",
         "tsl coordination_service.cc",
         "medium",
+    ),
+    _missing(
+        "task-not-at-barrier",
+        r"^/job:\w{1,40}/replica:\d{1,6}/task:(?P<rank>\d{1,6})$",
+        "a barrier of XLA's coordination service timed out before this task reached it",
+        "tsl coordination_service.cc, BarrierAsync: a line for each task that has not come",
+        "medium",
+        befell="not at a barrier of XLA's coordination service when it timed out",
     ),
     LogRule(
         "circle-found-by-its-runtime",

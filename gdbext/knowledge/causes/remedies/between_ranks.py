@@ -104,7 +104,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Give the missing rank's wait a timeout, or let all ranks take the same branch of the code",
+        "Find out why the missing rank does not get there: it waits for something else, is slow, or takes another "
+        "branch of the code",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
         kinds=(

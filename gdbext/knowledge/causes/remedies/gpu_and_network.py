@@ -42,6 +42,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
+        "Reset the GPU (nvidia-smi --gpu-reset -i N) or restart the host, and update the driver; if it happens again, "
+        "load the driver without GSP firmware (NVreg_EnableGpuFirmware=0) and keep what nvidia-bug-report.sh writes",
+        "the driver asks the GPU's system processor (GSP) for nearly everything: after one timeout all calls wait",
+        "NVIDIA Xid catalogue, 119 and 120; NVIDIA driver README, GSP firmware",
+        rules=("xid", "gsp-silent"),
+        line=r"Timeout waiting for RPC from GSP|Xid[^\n]{0,60}: (?:119|120),",
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
         "Read the first GPU error before that line, on the host: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
         "the first error names what failed; a reset is its effect",
         "Linux drivers/gpu/drm; NVIDIA Xid catalogue",

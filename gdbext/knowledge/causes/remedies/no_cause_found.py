@@ -168,7 +168,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads, the main thread too: {dump} > dump.txt; then gdbext diagnose dump.txt",
+        "Dump all threads of each process of the job, the main threads too: {dump of each} > dump.txt; then gdbext "
+        "diagnose dump.txt",
         "background threads look the same in a hung job and in a healthy one",
         "NVIDIA/nccl#1730",
         not_kinds=("exited-or-crashed",),
@@ -229,7 +230,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump every process of the job at the same time: {dump of each} > rank0.txt; then gdbext diagnose rank*.txt",
+        "Dump every process of the job at the same time, each into a file of its own: {dump of each} > rank0.txt (then "
+        "rank1.txt, ...); then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
@@ -258,8 +260,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt); a thread that moved is not stuck, "
-        "one that did not is stuck or waits for work",
+        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt), and compare the frames of the "
+        "program: a thread whose frames are the same is stuck, polls in vain or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
@@ -355,8 +357,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the same processes again 30 s later ({dump}) and compare: a thread that moved is not stuck, one that did "
-        "not is stuck or waits for work",
+        "Dump the same processes again 30 s later ({dump}) and compare the frames of the program: a thread whose "
+        "frames are the same is stuck, polls in vain or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,

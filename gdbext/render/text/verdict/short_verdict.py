@@ -203,5 +203,6 @@ def _next(diagnosis: Diagnosis, style: Style) -> Line:
         counted(len(verdict.alternatives), "other cause") if verdict.alternatives else "",
         counted(len(verdict.remedies) - 1, "more remedy", "more remedies") if len(verdict.remedies) > 1 else "",
     )
-    shown = ", ".join(filter(None, counts))
+    *first, last = [*filter(None, counts)] or [""]
+    shown = f"{', '.join(first)} and {last}" if first else last
     return next_line(style, f"shows {shown}" if shown else "", known=style.typed.detail == FULL)
