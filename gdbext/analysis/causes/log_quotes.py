@@ -91,9 +91,9 @@ def _helpers_alone(view: JobView) -> str:
         for thread in process.threads
         if thread.calls
     ]
-    told = f"thread {names[0]}" if len(names) == 1 else f"{len(names)} threads: {label_list(names)}" if names else ""
     if len(names) == 1:
-        return f"Only one background thread was read ({told}); it does not do the program's work."
+        return f"Only one background thread was read (thread {names[0]}); it does not do the program's work."
+    told = f"{len(names)} threads: {label_list(names)}" if names else ""
     return f"Only background threads were read ({told}); none of them does the program's work."
 
 
