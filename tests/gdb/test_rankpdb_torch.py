@@ -14,7 +14,7 @@ from tests.inferiors.pdb_job import HERE, Talker
 from tests.polling import wait_until
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
-TIMEOUT = 2.0  # seconds that a collective waits for its ranks
+TIMEOUT = 3.0  # seconds that a collective waits for its ranks
 RANKS = 4
 
 
@@ -113,12 +113,12 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
             folder = tmp_path / f"host{rank}"
             folder.mkdir(mode=0o700)
             here = {**common, "RANK": str(rank), "GDBEXT_PDB_DIR": str(folder)}
-            started.append(Talker([sys.executable, str(HERE / "torch_hosts.py"), str(TIMEOUT), "1"], here))
+            started.append(Talker([sys.executable, str(HERE / "torch_hosts.py"), str(TIMEOUT), "2"], here))
         near, far = started
         terminal = Talker([sys.executable, "-m", "gdbext", "pdb"], here)
         started.append(terminal)
         terminal.until("(Pdb) ")
-        near.until("rank 0 waits at torch_hosts.py:15 for rank 1")
+        near.until("rank 0 waits at torch_hosts.py:18 for rank 1")
         with pytest.raises(subprocess.TimeoutExpired):
             near.process.wait(1.5 * TIMEOUT)
         terminal.type("p step")
@@ -132,7 +132,7 @@ def test_ranks_of_two_hosts_meet_in_the_store(tmp_path):
         terminal.type("c")
         for talker in (near, far):
             talker.has_said("step 1 right")
-        near.until("waits at torch_hosts.py:15 (time 3)")
+        near.until("waits at torch_hosts.py:18 (time 3)")
         terminal.until("(time 3)")
         terminal.until("(Pdb) ")
         far.signal(signal.SIGKILL)

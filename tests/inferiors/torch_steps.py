@@ -6,10 +6,13 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from gdbext.rankpdb import breakpoint_
 
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=float(sys.argv[1])))
+dist.init_process_group("gloo")
+dist.barrier()  # on a busy machine one rank imports torch seconds after another: only a step has the short timeout
+_set_pg_timeout(datetime.timedelta(seconds=float(sys.argv[1])))
 rank, world = dist.get_rank(), dist.get_world_size()
 os.write(1, f"rank {rank} is pid {os.getpid()}\n".encode())
 for step in range(int(sys.argv[2])):
