@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Sequence, Tuple
 
-from tests.inferiors.demo import _die_with_parent
+from tests.inferiors.demo import _die_with_parent, state_of
 from tests.inferiors.torch_job import free_port
 from tests.polling import DEADLINE
 
@@ -97,21 +97,22 @@ class LiveJob:
         self.pids = {role: int((self._folder / role).read_text()) for role in self._roles}
         until = min(self._until, time.monotonic() + 3.0)
         for pid in self.pids.values() if self._settles else ():
-            self._until_settled(pid, until)
+            self._until_settled(pid, until, self._until)
 
     def _said(self) -> str:
         missing = [role for role in self._roles if not (self._folder / role).exists()]
         return f"no {', '.join(missing)}; {(self._folder / 'log').read_text(errors='replace')[-1500:]}"
 
     @staticmethod
-    def _until_settled(pid: int, until: float) -> None:
+    def _until_settled(pid: int, until: float, at_most: float) -> None:
         """The place is told just before the wait: until the main thread has slept for a while; MPI's never does, it
-        has run for longer than the way there takes."""
-        quiet, before, ran, first = 0, "", 0, None
-        while quiet < 4 and ran < RUNS_ON and time.monotonic() < until:
+        has run for longer than the way there takes. One that a busy machine does not let run is waited for longer."""
+        quiet, before, ran, first, runs = 0, "", 0, None, False
+        while quiet < 4 and ran < RUNS_ON and time.monotonic() < (at_most if runs else until):
             with contextlib.suppress(OSError):
-                now = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text()
-                quiet, before = (quiet + 1 if now == before else 0), now
+                task = Path(f"/proc/{pid}/task/{pid}")
+                now, runs = (task / "schedstat").read_text(), state_of(pid)[0] == "R"
+                quiet, before = (quiet + 1 if now == before and not runs else 0), now
                 first = int(now.split()[0]) if first is None else first
                 ran = int(now.split()[0]) - first
             select.select([], [], [], 0.05)
