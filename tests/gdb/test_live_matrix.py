@@ -28,7 +28,7 @@ def _chosen():
 
 PLAYED = list(_chosen())
 
-OPEN = {"nested-rpc", "split-crossed", "wait-for-debugger", "handler-takes-lock"}
+OPEN = {"nested-rpc", "split-crossed", "wait-for-debugger", "handler-takes-lock", "ask-each-other"}
 """Hangs whose cause is left open today: one look does not show it."""
 
 

@@ -43,6 +43,11 @@ def without_cause(view: JobView) -> Candidate:
         text = f"{start(in_places(parties))}. {stop.open}"
     elif kinds == {"fatal"}:
         text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
+    elif len({(party.kind, where(party)) for party in parties}) == 1 and parties[0].kind == "ipc-queue":
+        text = (
+            f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])} for something that another process or "
+            "thread must give; their stacks do not name it. They wait for each other, or for one that is not among them."
+        )
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
         text = (
