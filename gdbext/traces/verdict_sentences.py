@@ -39,10 +39,10 @@ def host_row(tally: Tally) -> Optional[HostWork]:
 
 
 def doing_of(tally: Tally) -> str:
-    """Completes "before it, rank 3 ..."; "" where nothing explains it."""
+    """Completes "before these collectives, rank 3 ..."; "" where nothing explains it."""
     if not tally.before:
         return ""
-    against = f"{time_of(tally.own)} where others have {time_of(tally.peers)}"
+    against = f"{time_of(tally.own)} (other ranks: {time_of(tally.peers)})"
     if tally.before == "kernel":
         longest = f", longest above its peers: {_short(tally.name)}" if tally.name else ""
         return f"had kernels for {against}{longest}"
@@ -93,7 +93,7 @@ def _before(finding: Finding, files: Sequence[TraceFile]) -> str:
     for at in rows[:1]:
         doing = doing_of(finding.tallies[at])
         return (
-            f" Before it, {files[at].name} {doing}."
+            f" Before these collectives, {files[at].name} {doing}."
             if doing
             else f" What {files[at].name} did before, the traces do not show."
         )

@@ -178,7 +178,7 @@ class Terminal:
         """The first llm-continue of a `hold`. Where a rank was attached is chance: it may have been past the place.
         From then on all of them come to it together."""
         said = " ".join(self.command("llm-continue").split())
-        assert re.search("waits? at the same place|did not come there", said), said
+        assert re.search("waits? at the same place|did not arrive", said), said
 
     def interrupt(self):
         """Ctrl-C, as the terminal delivers it."""

@@ -35,7 +35,7 @@ def test_a_statistic_of_a_tensor_decides(turn_gdb, job, tensor):
 def test_every_rank_stands_at_the_same_passing(any_gdb, job, condition):
     """gdb's way to write it, ours, and in a shell's quotes."""
     with Held(any_gdb, job) as terminal:
-        terminal.command(f"llm-break decode_step --rank 1 --others hold --wait 20 {condition}")
+        terminal.command(f"llm-break decode_step --rank 1 --others hold --wait 60 {condition}")
         for _ in range(2):
             assert "ranks 0,2 wait at the same place" in terminal.command("llm-continue")
             steps = [terminal.command(f"llm-rank apply {rank} print step % 50") for rank in range(3)]

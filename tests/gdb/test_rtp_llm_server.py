@@ -29,7 +29,7 @@ def test_a_request_hits_the_breakpoint(turn_gdb, tmp_path):
         window.enter(f"gdbext attach {ours}")
         said = window.until(PROMPT)
         assert "rtp_llm_rank-0" in said and "rtp_llm_frontend_server" not in said.partition("threads")[2]
-        window.answer("llm-break rtp_llm::NormalExecutor::process --rank 1 --others hold --limit 60", PROMPT)
+        window.answer("llm-break rtp_llm::NormalExecutor::process --rank 1 --others hold --wait 30 --limit 60", PROMPT)
         window.enter("llm-continue")
         window.until("llm-continue")
         request = job.ask("hello world")

@@ -114,7 +114,7 @@ def test_who_waits_without_a_limit_waits_for_no_timer():
 def test_who_asks_does_not_wait(call):
     summary, advice = told(stack(f"{call} () from /opt/lib.so", "task () at task.c:111"))
     assert "returns at once" in summary and "Which peer" not in summary
-    assert "compare the outer frames" in advice and "a thread that moved is not stuck" not in advice
+    assert "compare the program's own frames" in advice and "a thread that moved is not stuck" not in advice
 
 
 @pytest.mark.parametrize("call", ["PMPI_Wait", "MPI_Probe", "cudaStreamSynchronize", "MPI_Recv"])
@@ -225,4 +225,4 @@ def test_the_table_shows_the_frame_that_tells_most(frames, shown):
 def test_the_clock_of_an_event_loop_is_read_by_who_polls():
     clock = ("__vdso_clock_gettime () at vclock_gettime.c:124", "clock_gettime () from /lib64/librt.so.1")
     summary, advice = told(stack(*clock, "gettime () at event.c:372", "update_time_cache () at event.c:430"))
-    assert "polls in libevent's loop" in summary and "compare the outer frames" in advice
+    assert "polls in libevent's loop" in summary and "compare the program's own frames" in advice

@@ -194,17 +194,18 @@ def ranks_in(line: Line) -> Tuple[int, ...]:
 
 
 def number_in(line: Line) -> str:
-    """`: 79, the GPU has fallen off the bus`: the number that the line names, with its meaning."""
+    """`, Xid 79 on GPU 0000:3b:00: the GPU has fallen off the bus`: the number that the line names, its meaning."""
     groups = _groups_in(line)
     if groups.get("worker"):
         return f" (worker pid {groups['worker']})"
     if groups.get("xid"):
         row = XIDS.get(int(groups["xid"]))
-        return f" on GPU {groups['bus']}: {groups['xid']}{f', {row.meaning}' if row else ''}"
+        return f", Xid {groups['xid']} on GPU {groups['bus']}{f': {row.meaning}' if row else ''}"
     if groups.get("nccl"):
         return f": {_NCCL_ERRORS[int(groups['nccl'])][0]}"
-    if groups.get("code"):
-        return f" with code {groups['code']}{ended_by(int(groups['code']))}"
+    code = next((value for name, value in groups.items() if name.startswith("code") and value), None)
+    if code is not None:
+        return f" with code {code}{ended_by(int(code))}"
     named = _XID.search(line.text)
     if named and int(named[1]) in XIDS:
         return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"

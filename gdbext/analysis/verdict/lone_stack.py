@@ -137,6 +137,7 @@ def _special(party: Party) -> Optional[OpenThere]:
     waits_in = calls[outer].library or "" if outer < len(calls) else ""
     around = [frame.function or "" for frame in calls[outer:]]
     fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
+    fitting = (row for row in fitting if not row.rules or party.judged.rule in row.rules)
     fitting = (row for row in fitting if not row.under or any(map(regex(row.under).match, around)))
     fitting = (
         row

@@ -46,7 +46,7 @@ def without_cause(view: JobView) -> Candidate:
     elif len({(party.kind, where(party)) for party in parties}) == 1 and parties[0].kind == "ipc-queue":
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])} for something that another process or "
-            "thread must give; their stacks do not name it. They wait for each other, or for one that is not among them."
+            "thread must give; their stacks do not name it. They wait for each other, or for one that is not shown."
         )
     elif len({(party.kind, where(party)) for party in parties}) == 1:
         on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
@@ -70,6 +70,8 @@ def without_cause(view: JobView) -> Candidate:
     else:
         look = {Given.LIVE: "; a second sample shows which", Given.TEXT: "; a second dump shows which"}
         late = f"They may wait for each other, or one may only be late{look.get(view.given, '')}."
+        if stop is not None and stop.when:  # they do so no more
+            late = "Whether they waited for each other, or one was only late, is not in the text."
         text = f"{start(in_places(parties))}. {late}"
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.

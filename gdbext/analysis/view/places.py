@@ -12,6 +12,7 @@ from gdbext.analysis.view.wording import CALLED, REACHED, closed, verb, who
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
+    CALLS_C,
     LAMBDA_OWNER,
     NAMELESS_PYTHON,
     STANDARD_FILES,
@@ -137,6 +138,7 @@ def died_at(party: Party) -> str:
     if hit is not None and not any(frame.function for frame in calls):
         return str(hit["name"])
     native = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
+    native = native or (bool(calls) and calls[0].function in CALLS_C)
     return f"native code called by {where(party)}" if native else where(party)
 
 

@@ -9,6 +9,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     CHILD_WAITS,
     FOR_THE_GPU,
+    PARENTS,
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS
@@ -103,6 +104,7 @@ class OpenThere:
     does: str = ""  # in place of the row of DOES
     through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
     under: str = ""  # a frame further out must match this
+    rules: Tuple[str, ...] = ()  # of the frame that waits
 
 
 _JOINS = (
@@ -111,6 +113,18 @@ _JOINS = (
 )
 
 OPEN_THERE: Tuple[OpenThere, ...] = (
+    OpenThere(
+        ("condvar-idle", "io"),
+        "What those processes do {unread}.",
+        does="waits for the processes that it started, in {where}",
+        rules=PARENTS,
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        "Whether one of them is stuck or still at work {unread}.",
+        does="waits for the other threads of its pool, in {where}",
+        rules=("openmp-caller", "tbb-caller", "pool-caller"),
+    ),
     OpenThere(
         ("mpi",),
         "Whether the end of MPI waits for another rank, for the launcher or for a thread of its own {unread}.",
@@ -180,7 +194,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     OpenThere(
         ("condvar-idle", "mutex"),
         "It runs while a library is loaded or unloaded, with the dynamic loader's lock held: if the thread it joins "
-        "loads a library too, neither goes on. What that thread does {unread}.",
+        "loads a library too, both wait for ever. What that thread does {unread}.",
         does="waits for another thread to end, in {where}",
         through=_JOINS,
         under=IN_LOADER,

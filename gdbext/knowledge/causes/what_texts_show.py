@@ -61,6 +61,17 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         own=True,
     ),
     TextKind(
+        "child-given-up",
+        "torch/testing/_internal/common_distributed.py, _check_return_codes",
+        r"\s*RuntimeError: (?P<what>Process \d{1,6} terminated or timed out after \d{1,6})",
+        r"text:traceback",
+        does="gave up on a child process in {where}",
+        open="Its error: {what} seconds. What the child waited for is not in the text.",
+        again="At the next hang, for the child process",
+        own=True,
+        alone=True,
+    ),
+    TextKind(
         "raised",
         "CPython traceback.py",
         r"\s*(?P<what>[\w.]{0,80}(?:Error|Exception|Timeout)(?:\(\w{1,40}\))?: \S.{0,120})",

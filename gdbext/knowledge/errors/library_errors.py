@@ -76,7 +76,7 @@ NCCL: Tuple[ErrorRow, ...] = (
     ),
     _nccl(
         2,
-        "a call of the operating system or of the network failed",
+        "a system call or a network call failed",
         sticky=None,
         causes=("the container's /dev/shm is full or too small", "a network interface that cannot be reached"),
         steps=(

@@ -9,18 +9,37 @@ _SIGNALS = r"(?:Killed|Out Of Memory|Segmentation fault|Aborted|Bus error|Illega
 
 RULES: Tuple[LogRule, ...] = (
     LogRule(
+        "ray-killed-for-memory",
+        r"killed due to (?:the node running low on memory|memory pressure)",
+        "Ray killed a process of the job because its host was short of memory",
+        "Ray memory_monitor.cc, worker_killing_policy.cc",
+        _MISSING,
+        "medium",
+        _DEAD,
+        befell="killed by Ray because its host was short of memory",
+        alone="other",
+    ),
+    LogRule(
+        "killed-for-memory",
+        r"oom-kill|oom_kill|Out of memory: Kill(?:ed)? process|OOMKilled|OOM Killed"
+        r"|emory cgroup out of memory: Kill|node was low on resource: memory|Killing process.{0,60}out of memory",
+        "a process of the job was killed because the host, or its container, ran out of memory",
+        "Linux oom killer; Kubernetes; Slurm",
+        _MISSING,
+        "medium",
+        _DEAD,
+        befell="killed because the host, or its container, ran out of memory",
+        alone="other",
+    ),
+    LogRule(
         "killed",
-        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|exitcode {1,9}: -9 \(pid|oom-kill|oom_kill"
-        r"|Out of memory: Kill(?:ed)? process"
-        r"|is killed by signal: Killed|OOMKilled|OOM Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
+        r"exitcode: -9\b.{0,40}local_rank: (?P<rank>\d+)|exitcode {1,9}: -9 \(pid"
+        r"|is killed by signal: Killed|xit Code: {0,9}137\b|xit code:? ?137\b"
         r"|: line \d{1,6}: {1,6}\d{1,9} Killed\b|^Killed$|died with <Signals\.SIGKILL|\bsignal: killed\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
-        r"|emory cgroup out of memory: Kill|exits with return code = -9\b|crashed with exit code -9\b"
-        r"|node was low on resource: memory"
-        r"|killed due to (?:the node running low on memory|memory pressure)|Killing process.{0,60}out of memory",
+        r"|exits with return code = -9\b|crashed with exit code -9\b",
         "a process of the job was killed, usually because the host ran out of memory",
-        "torchrun; DeepSpeed; SGLang watchdog.py; Linux oom killer; torch data loader; Slurm; Kubernetes; "
-        "Ray memory_monitor.cc",
+        "torchrun; DeepSpeed; SGLang watchdog.py; torch data loader; Slurm; Kubernetes",
         _MISSING,
         "medium",
         _DEAD,
@@ -75,8 +94,9 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "rank-exit-code",
-        r"failed \(exitcode: -?\d+\) local_rank: \d+ \(pid: \d+\)|exitcode {1,9}: -?\d{1,4} \(pid: \d"
-        r"|exits with return code = -?\d+|detected that one or more processes exited with non-zero status"
+        r"failed \(exitcode: (?P<code>-?\d{1,4})\) local_rank: \d+ \(pid: \d+\)"
+        r"|exitcode {1,9}: (?P<code2>-?\d{1,4}) \(pid: \d|exits with return code = (?P<code3>-?\d{1,4})"
+        r"|detected that one or more processes exited with non-zero status"
         r"|Primary job +terminated normally, but \d{1,6} process"
         r"|Signal \d{1,2} \(SIG\w{2,6}\) received by PID \d"
         r"|srun: error: \S{1,120} tasks? [\d,-]+: Exited with exit code",

@@ -23,7 +23,7 @@ RULES: Tuple[LogRule, ...] = (
     _fault(
         "xid",
         r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9A-Fa-f:.]{4,20})\): (?P<xid>\d{1,5})\b|NVRM: Xid|\bXid \(|\bSXid \(",
-        "the NVIDIA kernel driver reported a GPU fault (an Xid)",
+        "the NVIDIA kernel driver reported a GPU fault",
         _XID,
         wait="unknown",  # of where the process stands the driver says nothing
         of_device=True,

@@ -182,7 +182,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Java-level deadlock has been detected|\b\d{1,4} deadlocks? detected"
         r"|possible (?:circular locking dependency|recursive locking) detected"
         r"|unparked deadlocked thread|_DeadlockError: |BUG: spinlock (?:recursion|lockup)",
-        "a deadlock detector found threads in a circle, or one alone, that wait for a lock that is never released",
+        "a deadlock detector found threads that wait for locks which will never be released",
         "OpenJDK; Linux lockdep; parking_lot deadlock.rs; CPython importlib",
         "lock-order-deadlock",
         "medium",

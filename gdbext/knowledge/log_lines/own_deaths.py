@@ -27,7 +27,8 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "stream-locked-at-its-end",
         r"could not acquire lock for .{1,120} at interpreter shutdown",
-        "as Python shut down, another thread held the lock of a stream, which such a thread never releases",
+        "as Python shut down, a daemon thread still held the lock of this stream; daemon threads do not run any more "
+        "then, so the lock is never released",
         "CPython bufferedio.c, _enter_buffered_busy",
         "destructor-or-teardown",
     ),

@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("communicator", keep=9),
     Column("size", right=True, keep=8),
     Column("ranks", least=8, keep=8),
-    Column("launched", least=20, keep=7),
+    Column("times launched", least=20, keep=7),
     Column("state", least=10, keep=6),
     Column("read by", least=10, keep=1, accent="dim"),
 )

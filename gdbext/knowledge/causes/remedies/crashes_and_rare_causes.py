@@ -195,11 +195,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Use less memory on that host, or start fewer workers there; `ray logs raylet.out -ip IP` shows which workers "
+        "used it (the threshold: RAY_memory_usage_threshold)",
+        "Ray's memory monitor ends workers before the kernel would; the kernel's log does not show it",
+        "Ray documentation, Out-Of-Memory Prevention",
+        rules=("ray-killed-for-memory",),
+    ),
+    RemedyRule(
+        "other",
         "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: "
         "kubectl describe pod POD; Slurm: sacct -j JOB -o JobID,State,MaxRSS); then raise the memory limit or use less",
         "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
         "Linux oom killer; Kubernetes and Slurm documentation",
-        rules=("killed",),
+        rules=("killed", "killed-for-memory"),
     ),
     RemedyRule(
         "other",

@@ -80,7 +80,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Let all threads take these locks in the same order, or guard both with one lock",
+        "Let all threads take these locks in the same order, or replace them by one lock",
         "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,

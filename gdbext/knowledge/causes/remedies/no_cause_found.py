@@ -10,6 +10,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     GIL_HOLDER,
     MUTEX_ADDRESS,
     OF_LOCKED,
+    PARENTS,
     POLLS,
     RDMA_COMMANDS,
 )
@@ -19,6 +20,8 @@ from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
+
+_TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
 _OF_PEERS = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
 _MAY_RUN = ("python-code", "native-compute", "unknown")
@@ -44,8 +47,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Run it again with NCCL_DEBUG=WARN: NCCL then prints the call that failed and why; check the room in /dev/shm "
-        "(df -h /dev/shm) and, over several hosts, NCCL_SOCKET_IFNAME",
+        "Run it again with NCCL_DEBUG=WARN: NCCL then prints the call that failed and why; check the free space in "
+        "/dev/shm (df -h /dev/shm) and, over several hosts, NCCL_SOCKET_IFNAME",
         "NCCL's error code does not tell which system call or CUDA call failed; its own warning does",
         "NCCL user guide, troubleshooting",
         rules=("nccl-returned",),
@@ -250,8 +253,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt), and compare the outer frames, those "
-        "of the program; the innermost ones of a loop that polls always differ",
+        f"Dump all threads twice{_TWICE} the program's own frames; the innermost ones of a polling loop always differ",
         "a thread that polls runs all the time, also where what it asks for never comes",
         "MPI 4.1, MPI_Test; libevent event.c",
         through=POLLS,
@@ -260,14 +262,23 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads twice, 30 s apart: {dump} > dump1.txt (then dump2.txt), and compare the frames of the "
-        "program: a thread whose frames are the same is stuck, polls in vain or waits for work",
+        f"Dump all threads twice{_TWICE}: a thread with equal frames is stuck or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
         alone=True,
         pasted_from=NOT_OF_CHECKERS,
         not_through=POLLS,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump the processes that it started (pgrep -P PID lists them), each into a file of its own: {dump} > "
+        "child1.txt; then gdbext diagnose child*.txt",
+        "a launcher, or a parent that joins its children, always waits; what the children wait for is the cause",
+        "torch elastic/agent/server/api.py; multiprocessing documentation",
+        rules=PARENTS,
+        alone=True,
         given=("text",),
     ),
     RemedyRule(
@@ -357,8 +368,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the same processes again 30 s later ({dump}) and compare the frames of the program: a thread whose "
-        "frames are the same is stuck, polls in vain or waits for work",
+        f"Take two dumps{_TWICE}: a thread with equal frames is stuck or waits for work",
         "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,

@@ -9,6 +9,8 @@ ALLOCATES = ("pinned-host-alloc", "device-alloc", "device-free")
 FOR_THE_GPU = ("stream-sync", "event-sync", "device-sync", "kernel-launch", "memcpy-sync", "nccl-group-launch")
 APPLE = r"-\[|MTL|at::mps::"
 """Functions of Apple's GPU stack: one GPU, no NCCL."""
+PARENTS = ("launcher-watches", "python-spawn-join", "python-child")
+"""Frame rules of launchers and parents, which have no other work than to wait for their processes."""
 CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid)(?:_nocancel|64)?(?:@\S*)?$|(?:\w+\.)*_try_wait$"
 """Calls that wait for the end of a child; `_try_wait` is of Python's subprocess."""
 RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"

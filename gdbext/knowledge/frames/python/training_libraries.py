@@ -69,7 +69,7 @@ RULES = (
     python_in_c(
         "launcher-watches",
         "condvar-idle",
-        r"_invoke_run|_monitor_workers|sigkill_handler|main",
+        r"run|_invoke_run|_monitor_workers|sigkill_handler|main",
         r"torch/distributed/elastic/agent/server/\w+\.py$|deepspeed/launcher/launch\.py$",
         "torch elastic/agent/server/api.py, DeepSpeed launcher/launch.py: asks now and then whether its processes live",
     ),

@@ -118,6 +118,9 @@ SLEEPS_IN_KERNEL = (
     "ioctl",
 )
 
+CALLS_C = ("runtime.cgocall",)
+"""Frames of other languages whose callee is C code, of which their own stacks have no frame."""
+
 CUDA_DRIVER_MODULES = r"libcuda(debugger)?\.|nvcuda\w*\.dll"
 """The user part of the driver: holds its lock while it calls hooks and callbacks."""
 
