@@ -238,6 +238,17 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-19/horovod100-stall-log", "the others have not", "not in the list of ready ranks"),
         ("batch-19/wanwrapper388-tokenizers-log", "tokenizers had started its threads", "TOKENIZERS_PARALLELISM"),
         ("batch-20/legion1688-hip-lldb", "only this frame of its stack", "lldb -p PID"),
+        ("batch-23/torchxpuops3378-abort-trace", "gave up on a child process in", "for the child process: dump"),
+        ("batch-12/mmdet6534-elastic", "waited for the processes that it started, in run", "dump the processes that"),
+        ("batch-11/opencv17124-gdb", "waits for the other threads of its pool, in GOMP_par", "all threads"),
+        ("batch-14/vllm1160-raylog", "Ray killed a process of the job because its host", "`ray logs raylet.out"),
+        ("batch-23/alpacalora338-finetune-log", "exit with code -7 (SIGBUS)", "all ranks and hosts"),
+        ("batch-25/dcgmexporter412-go", "in native code called by runtime.cgocall", "the log just before"),
+        (
+            "batch-8/icefall1084-ctrlc",
+            "were there when Ctrl-C or a signal handler interrupted them",
+            "dump all threads twice",
+        ),
         ("batch-22/nccl636-sharp-ucx", "died in ucp_mem_type_pack (dt.c:80)", "the log just before"),
         ("batch-20/xla16430-mpi-abort", 'BadStatusOrAccess: "Bad StatusOr access', "catch throw"),
         (

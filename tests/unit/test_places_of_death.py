@@ -112,7 +112,7 @@ def verdict(text):
         (PANIC, 'queue.rs:87:14: Queue dropped the receiver: "Full(..)""'),
         (ASSERT.format(said=""), "AssertionError: assert len(slots) == len(tokens)"),
         (WINDOWS, "an access violation in torch_hip.dll (no symbols), called from at::cuda::_scaled_mm_v2"),
-        (INTEL, "The thread died in pio_support_mp_pi (pio_support.F90:124)."),
+        (INTEL, "The thread in the text died in pio_support_mp_pi (pio_support.F90:124)."),
         (GFORTRAN, "died of SIGSEGV in solve_ (solve.f90:12)"),
         (BOUNDS, "above upper bound of 10"),
         (AT_EXIT.format(name="write", more=""), "Thread 0x00007f3bf3a1d640 was then in write (output.py:542)"),

@@ -99,7 +99,7 @@ def _stacks_beside(view: JobView) -> str:
     if is_report(view):
         return in_report(one)
     if one.group == "fatal":
-        return f"The thread died in {died_at(one)}."
+        return f"The thread in the text died in {died_at(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 

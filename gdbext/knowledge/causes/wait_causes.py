@@ -171,7 +171,7 @@ CAUSES: Tuple[CauseRow, ...] = (
         "gil-kept",
         "gil-deadlock",
         "{Victims} {wait} for the GIL in {what_where}. {Who_was_read} One sample cannot "
-        "tell a deadlock from a long call.",
+        "show whether the thread that holds the GIL is stuck or only in a long call.",
         "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
         via=("kept",),
         ends=("thread",),

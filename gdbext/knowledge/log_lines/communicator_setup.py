@@ -251,7 +251,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nvshmem-not-set-up",
         r"nvshmem initialization failed, exiting",
-        "NVSHMEM could not be set up, and ends the process",
+        "NVSHMEM could not be set up, and ended the process",
         "NVSHMEM src/host/init/init.cu",
         wait="exited-or-crashed",
     ),

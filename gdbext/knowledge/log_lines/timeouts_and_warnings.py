@@ -75,7 +75,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "device-runs-kernel",
         r"^\*?\s{1,8}\d{1,6}\s{1,8}(?:-|\d{1,6})\s{1,8}\d{1,4}\s{1,12}-?\d{1,12}\s{1,8}Active\s.{10,300}\(",
-        "cuda-gdb lists a kernel as running on the device",
+        "the debugger lists a kernel as running on the device",
         "cuda-gdb manual, info cuda kernels",
     ),
     LogRule(

@@ -43,8 +43,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Read the detector's whole report: of each thread your innermost function shows the lock that it wants; a "
-        "thread that is alone there holds it itself",
+        "Read the detector's whole report: in each thread, your own innermost function shows which lock it wants; a "
+        "thread that is reported alone already holds that lock",
         "threads in a circle: take their locks in one order everywhere",
         "parking_lot deadlock.rs",
         rules=("circle-found-by-its-runtime",),
