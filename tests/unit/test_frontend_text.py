@@ -23,7 +23,7 @@ def test_what_was_not_read_is_said(tmp_path, monkeypatch, capsys):
     assert main(["diagnose", "-v", "long.txt"]) == FINDING
     printed = capsys.readouterr().out
     assert "long.txt: 1 MiB in the middle were not read" in " ".join(printed.split())
-    assert "  read     1 process, 1 thread, 2 frames of text" in printed
+    assert "  read     from the text: 1 process, 1 thread, 2 frames" in printed
 
 
 def test_log_lines_alone_are_a_finding(tmp_path, capsys):
@@ -49,7 +49,7 @@ MIXED = b"#0  clock_gettime ()\n#1  ?? () from libcuda.so.1\n#2  cudaStreamSynch
         (b"#4 fix the leak (see below)\n#5 from now on, call at 10:30\n", NOTHING, "no stack found"),
         (MIXED.decode().encode("utf-16"), FINDING, "cudaStreamSynchronize"),
         (MIXED + "caf\xe9\n".encode("latin-1"), FINDING, "cudaStreamSynchronize"),
-        (MIXED[: len(MIXED) // 2], FINDING, "  read     1 process, 1 thread"),
+        (MIXED[: len(MIXED) // 2], FINDING, "  read     from the text: 1 process, 1 thread"),
     ],
     ids=["empty", "binary", "elf", "a-page", "looks-like-stacks", "utf-16", "latin-1", "truncated"],
 )  # fmt: skip
@@ -69,7 +69,7 @@ def test_two_jobs_in_one_log_are_kept_apart(tmp_path, capsys):
     lines = MIXED.decode().splitlines()
     path.write_text("".join(f"(job-a pid=11) {line}\n(job-b pid=22) {line}\n" for line in lines))
     assert main(["diagnose", str(path)]) == FINDING
-    assert "  read     2 processes, 2 threads, 6 frames of text" in capsys.readouterr().out
+    assert "  read     from the text: 2 processes, 2 threads, 6 frames" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def _read_from_text(processes: Sequence[RankSnapshot]) -> str:
         counted(len(threads), "thread"),
         counted(sum(len(thread.frames) for thread in threads), "frame"),
     )
-    return f"{', '.join(counts)} of text"
+    return f"from the text: {', '.join(counts)}"
 
 
 def pause_text(processes: Sequence[RankSnapshot], style: Style) -> Tuple[str, ...]:
