@@ -80,7 +80,7 @@ def test_ranks_in_one_operation_with_different_sizes():
         "WorkNCCL(SeqNum=610, OpType=COALESCED, NumelIn={1}, NumelOut={1}, Timeout(ms)=600000) ran for 600086 ms\n"
     )
     different = summary_of(line.format(4, 56320) + line.format(6, 76800))
-    assert "different numbers of input elements: 56,320 of rank 4, 76,800 of rank 6" in different
+    assert "different input sizes: 56,320 on rank 4, 76,800 on rank 6" in different
     assert "read the logs of the other ranks first" in summary_of(line.format(4, 8) + line.format(6, 8))
 
 

@@ -29,6 +29,7 @@ def frozen(pid):
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_names_and_objects_are_those_of_the_program(version):
     with PythonTarget("python_locals.py", python=PYTHONS[version]) as target:
+        target.until_it_reads()
         frames = locals_of(*frozen(target.pid))
         said = dict(word.split("=") for word in target.words)
     found = {}
@@ -63,6 +64,7 @@ def test_the_mark_of_a_frame_changes_with_its_variables(version):
 
 def test_a_frame_that_is_another_by_now_has_no_mark():
     with PythonTarget("python_locals.py") as target:
+        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         lost = thread.addresses[-1]
         found = local_marks.reader(state, lambda at, size: b"?" * size if at == lost else read(at, size))(thread)
@@ -72,6 +74,7 @@ def test_a_frame_that_is_another_by_now_has_no_mark():
 def test_memory_that_is_not_there_any_more():
     """Whatever page is lost after the stop: fewer names, and no error."""
     with PythonTarget("python_locals.py") as target:
+        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         pages = set()
 
@@ -88,6 +91,7 @@ def test_memory_that_is_not_there_any_more():
 
 def test_a_release_without_a_row(monkeypatch):
     with PythonTarget("python_locals.py") as target:
+        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         monkeypatch.delitem(LOCALS, state.interpreter.version)
         answer = locals_of(state, thread, read)
@@ -97,6 +101,7 @@ def test_a_release_without_a_row(monkeypatch):
 
 def test_a_thread_without_python():
     with PythonTarget("python_locals.py") as target:
+        target.until_it_reads()
         state, _thread, read = frozen(target.pid)
         assert thread_of(state, read, 1) is None
 

@@ -169,7 +169,7 @@ def test_advice_on_an_address_needs_one():
     )
     assert "at the address" in actions(answer(refused))
     rank = "[LightGBM] [Warning] Connecting to rank 5 failed, waiting for 1626 milliseconds\n"
-    assert "the rank which that line names" in actions(answer(rank))
+    assert "the rank in that line" in actions(answer(rank))
 
 
 def test_the_worker_of_a_loader_died_not_the_process_that_says_so():

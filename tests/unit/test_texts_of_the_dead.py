@@ -63,7 +63,7 @@ def first_advice(text):
         (LLDB.format(reason="step over"), "that is no sign of a hang"),
         (LLDB.format(reason="signal SIGSTOP"), "Why it does not return is not in the text"),
         (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "as the process ends"),
-        (GO.format(id="", state="GC worker (idle)"), "it does not do the program's work."),
+        (GO.format(id="", state="GC worker (idle)"), "it waits as in a healthy process."),
         (KERNEL.format(outer="get_signal"), "has been killed (by a signal, or by the exit of another thread)"),
         (KERNEL.format(outer="__x64_sys_exit_group"), "is exiting, and is still in do_exit ([kernel])."),
     ],

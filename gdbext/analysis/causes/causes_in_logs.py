@@ -25,6 +25,7 @@ from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ran
 from gdbext.analysis.view.places import died_at, where
 from gdbext.analysis.view.wording import who
 from gdbext.knowledge.log_lines import WHAT
+from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.model.codes import Given
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -98,6 +99,10 @@ def _stacks_beside(view: JobView) -> str:
         return ""
     if is_report(view):
         return in_report(one)
+    texts = (*one.process.said, *one.thread.problems)
+    ignored = any(IGNORED in text for text in texts) and not any(FATAL in text for text in texts)
+    if one.group == "fatal" and ignored:
+        return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
     if one.group == "fatal":
         return f"The thread in the text died in {died_at(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."

@@ -92,9 +92,9 @@ def _helpers_alone(view: JobView) -> str:
         if thread.calls
     ]
     if len(names) == 1:
-        return f"Only one background thread was read (thread {names[0]}); it does not do the program's work."
+        return f"Only one background thread was read (thread {names[0]}); it waits as in a healthy process."
     told = f"{len(names)} threads: {label_list(names)}" if names else ""
-    return f"Only background threads were read ({told}); none of them does the program's work."
+    return f"Only background threads were read ({told}); they wait as in a healthy process."
 
 
 def quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:

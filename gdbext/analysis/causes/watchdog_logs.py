@@ -87,9 +87,12 @@ def watchdogs_gave_up(view: JobView) -> str:
 def _same_operation(counts: Mapping[Optional[int], Sequence[int]]) -> str:
     """Of ranks in one operation, by the number of its elements."""
     if len(counts) == 1 or None in counts:
-        return " They all wait in the same one: read the logs of the other ranks first."
-    sizes = ", ".join(f"{count:,} of {ranks(some)}" for count, some in list(counts.items())[:4] if count is not None)
-    return f" It is the same one, but with different numbers of input elements: {sizes}. Some operations allow that."
+        return " These ranks wait in the same collective: read the logs of the other ranks first."
+    sizes = ", ".join(f"{count:,} on {ranks(some)}" for count, some in list(counts.items())[:4] if count is not None)
+    return (
+        f" They wait in the same collective with different input sizes: {sizes} (elements). That is an error unless "
+        "the operation allows uneven sizes."
+    )
 
 
 def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:

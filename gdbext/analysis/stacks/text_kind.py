@@ -40,7 +40,7 @@ class Shown:
         if self.row.alone:
             return ""
         when = self.when.replace(" it ", " them ") if parties > 1 else self.when
-        return f"The processes were there{when}." if when else "" if parties else self.open
+        return f"These stacks are from the moment{when}." if when else "" if parties else self.open
 
     def past(self, does: str) -> str:
         """`waited for a lock in f when ...`, of what a thread did at that moment."""

@@ -168,7 +168,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("mutex",),
-        "Which line of Python called it {unread}; a Condition or a Queue waits there, too.",
+        "The line of Python {unread}: it may use a Lock, a Condition or a Queue, which all wait in this function.",
         function=LOCK_OF_PYTHON,
         does="waits in acquire() of a lock of Python code, in {where}",
     ),

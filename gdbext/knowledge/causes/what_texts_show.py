@@ -154,8 +154,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         r"text:traceback",
         does="was in {where}",
         open="This traceback has lost its last line, which tells whether the call failed or Ctrl-C interrupted a wait.",
-        advice="Read the last line of the traceback: an exception names what failed. After a KeyboardInterrupt, dump "
-        "all processes at the next hang before Ctrl-C: py-spy dump --native --pid PID",
+        advice="Look up the traceback's last line in the original log: an exception names what failed. If it is "
+        "KeyboardInterrupt, dump all processes at the next hang before Ctrl-C: py-spy dump --native --pid PID",
         reason="a traceback is printed when a process has left the call, not while it waits",
         own=True,
         not_inner=_ENDLESS,

@@ -57,7 +57,7 @@ RULES = (
     ),
     _caller(
         "tbb-caller",
-        r"tbb::.*(external_waiter|market_context|detail::r1::(wait|execute_and_wait|spawn_and_wait)$"
+        r"tbb::.*(external_waiter|market_context|detail::r1::(wait|execute_and_wait|spawn_and_wait|spawn|submit)$"
         r"|_scheduler\w*(<.*>)?::\w*wait)",
         "oneTBB src/tbb/waiters.h: who started the tasks",
     ),

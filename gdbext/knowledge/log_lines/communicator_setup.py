@@ -177,12 +177,19 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
     ),
     _network(
+        "queue-pair-not-connected",
+        r"Call to (?:wrap_)?ibv_modify_qp failed|Failed to modify QP to RT[RS]\b",
+        "a queue pair could not be connected to its peer (InfiniBand or RoCE)",
+        "NCCL ibvwrap.cc; ibv_modify_qp(3): INIT, RTR, RTS",
+        "medium",
+    ),
+    _network(
         "infiniband",
         r"NET/IBP? ?: ?(?:Got completion(?:.{0,100}? (?:status=|error )(?P<completion>\d{1,2})\b)?"
         r"|Got async (?:fatal )?event)|async fatal event"
-        r"|Call to (?:wrap_)?ibv_\w+ failed|IBV_WC_\w+ERR"
+        r"|Call to (?:wrap_)?ibv_(?!modify_qp)\w+ failed|IBV_WC_\w+ERR"
         r"|UCX +ERROR .{0,120}remote access error|ROCE CQE error occurred"
-        r"|Failed to modify QP to RT[RS]\b|mlx5_core .{0,80}device's health compromised"
+        r"|mlx5_core .{0,80}device's health compromised"
         r"|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
         "InfiniBand reported a transfer that failed",

@@ -125,7 +125,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|node down: Not properly terminated|\*{3}Exception: (?:SegFault|Illegal|Numerical|Other)"
         r"|[Ss]tub process .{0,80}is not healthy"
         r"|signal: (?:killed|aborted|segmentation fault|bus error)",
-        "a process ended by an exception or a signal",
+        "an unhandled exception or a signal ended a process",
         "cpython multiprocessing/process.py, subprocess.py, concurrent/futures; joblib; pytest-xdist; CTest; "
         "systemd-coredump; bash, zsh; Go os/exec; OpenJDK; Triton python_be.cc",
         wait=_DEAD,

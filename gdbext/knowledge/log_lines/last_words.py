@@ -132,6 +132,10 @@ HIT_ALONE = "the signal hit {}"
 HIT = "the signal hit {} at {}"
 """What UCX's excerpt of the source tells before the stack: function and file; the line follows."""
 
+IGNORED = "Exception ignored in"
+"""How CPython's sys.unraisablehook begins: of an exception in __del__ or a callback; the program goes on."""
+FATAL = "Fatal Python error"
+
 CURRENT = "faulthandler's current thread: it asked for this dump, or a signal stopped it"
 """Said of a thread whose dump has lost its head, in which the signal stands."""
 

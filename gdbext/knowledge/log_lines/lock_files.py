@@ -38,16 +38,23 @@ RULES: Tuple[LogRule, ...] = (
         "io",
     ),
     LogRule(
+        "threads-in-a-circle",
+        r"[Tt]hread: \d{1,9} waits for thread: \d{1,9} AND DEADLOCKED",
+        "threads wait for locks that the others of them hold",
+        "gdb-pthread-mutex helpers, the command `blocked`",
+        "lock-order-deadlock",
+        "low",
+        "mutex",
+    ),
+    LogRule(
         "locked-twice",
         r"\b(?:mutex|lock|semaphore|spinlock)\b.{0,60}\block(?:ed)? twice\b"
-        r"|[Tt]hread: \d{1,9} waits for thread: \d{1,9} AND DEADLOCKED"
         r"|recursively lock an os_unfair_lock|called on queue already owned by current thread"
         r"|Recursive (?:read|write|upgradeable) lock acquisitions not allowed|LockRecursionException"
         r"|(?:mutex|lock) (?:is )?already (?:held|owned|locked) by (?:this|the current|current|calling) (?:thread|task)"
         r"|waiting to lock monitor 0x[0-9a-f]{1,16} \(object 0x|[Ww]aiting for ownable synchronizer 0x",
         "a deadlock: a thread waits for a lock that it already holds, or threads wait for each other's locks",
-        "gdb-pthread-mutex helpers; Apple libplatform, libdispatch; .NET; OpenJDK, which prints such lines of "
-        "deadlocks only",
+        "Apple libplatform, libdispatch; .NET; OpenJDK, which prints such lines of deadlocks only",
         "lock-order-deadlock",
         "low",
         "mutex",

@@ -37,7 +37,7 @@ RULES: Tuple[LogRule, ...] = (
         r"^RuntimeError: cannot join current thread"
         r"|can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
         r"|\bdriver shutting down\b|ErrorCudartUnloading\b|CUDA_ERROR_DEINITIALIZED\b",
-        "the process failed while it, or one of its objects, was being torn down",
+        "a call failed because the process, or the object it belongs to, was being torn down",
         "CPython threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",
         "destructor-or-teardown",
     ),

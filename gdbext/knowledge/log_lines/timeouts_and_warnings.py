@@ -204,7 +204,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|\(core dumped\)|\bRayTaskError\(|UCX +FATAL |\*{3} An error occurred in P?MPI_|MPI_ERRORS_ARE_FATAL"
         r"|\*{3} Aborted at \d{1,12} \(unix time\)"
         r"|^\[[^\]\s]{1,80}:\d{1,9}:\d{1,6}:\d{1,9}\] (?:invalid permissions for|address not mapped to) ",
-        "a process ended by an exception or a signal",
+        "an unhandled exception or a signal ended a process",
         "CPython, Ray, UCX, abseil, glog, Open MPI, the shell",
         wait=_DEAD,
     ),

@@ -75,8 +75,15 @@ NAMED: Tuple[WriterRule, ...] = (
     ),
     WriterRule(
         r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO "
-        r"(?:Ring|Channel|Tree) [\d/:, ]{1,12}:? ?(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] -> \d",
+        r"(?:Ring|Channel|Tree) (?:[\d/:, ]{0,11}[/:, ])?(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] -> "
+        r"(?!\d{1,6}\[[0-9a-f]{1,8}\] \[receive\])\d",
         "NCCL transport.cc: the sender prints it",
+    ),
+    WriterRule(
+        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO "
+        r"(?:Ring|Channel|Tree) [\d/:, ]{1,12}\d{1,6}\[[0-9a-f]{1,8}\] -> "
+        r"(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] \[receive\]",
+        "NCCL net.cc: the receiver prints it",
     ),
     WriterRule(
         r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL (?:INFO|TRACE) ",

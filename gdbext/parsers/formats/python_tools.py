@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.log_lines.last_words import IGNORED
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.function_names import bare_name
@@ -245,6 +246,12 @@ ROWS: Tuple[Row, ...] = (
         lambda match: ThreadHead(name=match.group("name"), firm=False),
     ),
     row("", "ignored in atexit", r"Exception ignored in atexit callback: ", lambda _: Chained()),
+    row(
+        "",
+        IGNORED,
+        IGNORED + r"(?: on threading shutdown| sys\.unraisablehook)?: ",
+        lambda match: LogMessage(match.group(), about="next"),
+    ),
     row("", "bove exception", r"(?:During handling of|The above exception was)\b.*exception", lambda _: Chained()),
     row(
         "", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: FramesMissing(match.string.strip())

@@ -161,7 +161,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the logs of the other ranks around that time, first of those that the message names: the process that "
+        "Read the other ranks' logs around that time, starting with the ranks that the message names: the process that "
         "failed or ended first explains the rest",
         "who reports a lost or late peer is usually its victim",
         "gloo transport/tcp/pair.cc; torch monitoredBarrier",
@@ -180,7 +180,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code of the ranks around these collectives: look for conditions on rank, batch or shape",
+        "Compare the code of the ranks around the collectives in which they differ: look for conditions on rank, "
+        "batch or shape",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -262,8 +263,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that the rank which that line names runs, and read its log; then see from here whether its host and "
-        "port answer: nc -vz HOST PORT",
+        "Check that the rank in that line is running, and read its log; then see from here whether its host and port "
+        "answer: nc -vz HOST PORT",
         "the peer has not started yet, has ended, or a firewall is between the two",
         "connect(2), ECONNREFUSED",
         rules=("no-connection", "socket-of-rank"),

@@ -227,7 +227,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Look for a lock file that no process has open (of other hosts and containers neither), and remove it: find "
+        "Look for a lock file that no process has open, on this or any other host or container, and remove it: find "
         "~/.cache/torch_extensions -name lock -print -exec fuser -v {} \\;",
         "torch's lock while it builds an extension outlives a process that was killed",
         "torch/utils/file_baton.py, cpp_extension.py",
@@ -237,8 +237,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Run fuser -v {lock} as root, on each host and in each container that uses it: only if nobody has it open and "
-        "no such program runs, remove it",
+        "Run fuser -v {lock} as root, on each host and in each container that shares the file; remove it only if no "
+        "process has it open and no job that uses it is running",
         _LOCK_FILE,
         "flock(2), fcntl(2)",
         rules=(*FILE_LOCKS, "waits-for-lock-file"),

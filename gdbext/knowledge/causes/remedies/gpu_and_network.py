@@ -123,9 +123,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
-        "Compare the releases of the network plugin and its library on all hosts (NCCL_DEBUG=INFO prints the "
-        "plugin's), and see whether the library opens the device: fi_info -p efa (or its provider); NCCL_NET=Socket "
-        "shows whether the plugin is the problem",
+        "Compare the versions of the network plugin (NCCL_DEBUG=INFO prints it) and of libfabric (fi_info --version) "
+        "on all hosts, and check that libfabric sees the device (fi_info -p efa); NCCL_NET=Socket shows whether the "
+        "plugin is the problem",
         "the plugin, not NCCL, opens the device; it fails where its library or driver does not fit",
         "aws-ofi-nccl README; libfabric fi_info(1); NCCL user guide, NCCL_NET",
         rules=("net-plugin",),
@@ -153,7 +153,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
         "stays blocked",
         "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
-        not_rules=("net-plugin", "rdma-memory", "infiniband-parameters"),
+        not_rules=("net-plugin", "rdma-memory", "infiniband-parameters", "queue-pair-not-connected"),
     ),
     RemedyRule(
         "network-transport",
@@ -161,7 +161,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "path: ib_write_bw -d DEVICE -x GID_INDEX on one end, the same with its address on the other",
         "a wrong GID index connects, but no packet arrives",
         "NCCL user guide, NCCL_IB_GID_INDEX; linux-rdma/perftest",
-        rules=("no-acknowledgement", "infiniband"),
+        rules=("no-acknowledgement", "infiniband", "queue-pair-not-connected"),
     ),
     RemedyRule(
         "network-transport",

@@ -43,13 +43,22 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Read the detector's whole report: in each thread, your own innermost function shows which lock it wants; a "
-        "thread that is reported alone already holds that lock",
+        "Read the detector's whole report: in each thread, the innermost function of your own code takes the lock "
+        "that the thread waits for; if the report has only one thread, it already holds that lock",
         "threads in a circle: take their locks in one order everywhere",
         "parking_lot deadlock.rs",
         rules=("circle-found-by-its-runtime",),
         pasted_from=r"text:(?:rust|loose)",
         given=("text",),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Print the stacks of the threads in that line (thread apply all bt): the frame that calls the lock function "
+        "shows which lock each one wants; take these locks in the same order everywhere",
+        "the line names the threads, not their locks",
+        "gdb-pthread-mutex helpers",
+        rules=("threads-in-a-circle",),
+        given=("text", "log"),
     ),
     RemedyRule(
         "lock-order-deadlock",
@@ -80,7 +89,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Let all threads take these locks in the same order, or replace them by one lock",
+        "Let all threads take these locks in the same order, or replace them with one lock",
         "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,

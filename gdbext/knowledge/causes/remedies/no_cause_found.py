@@ -152,8 +152,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log of that process up to its end (traceback, error, signal); if a signal ended it, keep a core "
-        "file the next time (ulimit -c unlimited)",
+        "Read the log of the process that ended, up to its end (traceback, error, signal); if a signal ended it, keep "
+        "a core file the next time (ulimit -c unlimited)",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
