@@ -99,11 +99,10 @@ def _stacks_beside(view: JobView) -> str:
         return ""
     if is_report(view):
         return in_report(one)
-    texts = (*one.process.said, *one.thread.problems)
-    ignored = any(IGNORED in text for text in texts) and not any(FATAL in text for text in texts)
-    if one.group == "fatal" and ignored:
-        return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
     if one.group == "fatal":
+        texts = "\n".join((*one.process.said, *one.thread.problems))
+        if IGNORED in texts and FATAL not in texts:
+            return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
         return f"The thread in the text died in {died_at(one)}."
     return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 

@@ -28,6 +28,7 @@ def without_cause(view: JobView) -> Candidate:
         found = gpu_cores_alone(view) or clean_reports(view)
         return found or Candidate(cause="unknown", confidence="low", summary=without_stacks(view))
     kinds = {party.group for party in parties}
+    alike = len({(party.kind, where(party)) for party in parties}) == 1
     stop = what_the_text_shows(view)
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
@@ -43,13 +44,13 @@ def without_cause(view: JobView) -> Candidate:
         text = f"{start(in_places(parties))}. {stop.open}"
     elif kinds == {"fatal"}:
         text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
-    elif len({(party.kind, where(party)) for party in parties}) == 1 and parties[0].kind == "ipc-queue":
+    elif alike and parties[0].kind == "ipc-queue":
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])} for something that another process or "
             "thread must give; their stacks do not name it. They wait for each other, or for one that is not shown."
         )
-    elif len({(party.kind, where(party)) for party in parties}) == 1:
-        on_gpu = not {party.kind for party in parties} & {"gloo", "mpi", "io", "ipc-queue"}
+    elif alike:
+        on_gpu = parties[0].kind not in ("gloo", "mpi", "io")
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "

@@ -137,8 +137,8 @@ def died_at(party: Party) -> str:
         return f"{hit['name']} ({hit['place']})"
     if hit is not None and not any(frame.function for frame in calls):
         return str(hit["name"])
-    native = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
-    native = native or (bool(calls) and calls[0].function in CALLS_C)
+    below_python = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
+    native = below_python or (bool(calls) and calls[0].function in CALLS_C)
     return f"native code called by {where(party)}" if native else where(party)
 
 

@@ -133,8 +133,9 @@ HIT = "the signal hit {} at {}"
 """What UCX's excerpt of the source tells before the stack: function and file; the line follows."""
 
 IGNORED = "Exception ignored in"
-"""How CPython's sys.unraisablehook begins: of an exception in __del__ or a callback; the program goes on."""
+"""CPython prints this for an exception in __del__ or in a callback (sys.unraisablehook), and the program continues."""
 FATAL = "Fatal Python error"
+"""CPython prints this when it aborts the process (Py_FatalError, faulthandler)."""
 
 CURRENT = "faulthandler's current thread: it asked for this dump, or a signal stopped it"
 """Said of a thread whose dump has lost its head, in which the signal stands."""

@@ -40,7 +40,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "threads-in-a-circle",
         r"[Tt]hread: \d{1,9} waits for thread: \d{1,9} AND DEADLOCKED",
-        "threads wait for locks that the others of them hold",
+        "threads wait for each other's locks",
         "gdb-pthread-mutex helpers, the command `blocked`",
         "lock-order-deadlock",
         "low",

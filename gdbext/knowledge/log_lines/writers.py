@@ -67,26 +67,26 @@ WRITERS: Tuple[WriterRule, ...] = (
 """The first that tells a pid, and the first that tells a rank; the last one only where no other tells anything: beside
 a rank its pid may be of a child."""
 
+_NCCL = r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL "
+"""How NCCL's lines begin: host, pid, thread and device."""
+
 NAMED: Tuple[WriterRule, ...] = (
     WriterRule(
-        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO .{0,80}"
-        r"\brank (?P<rank>\d{1,6}) nranks ",
+        _NCCL + r"INFO .{0,80}\brank (?P<rank>\d{1,6}) nranks ",
         "NCCL init.cc",
     ),
     WriterRule(
-        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO "
-        r"(?:Ring|Channel|Tree) (?:[\d/:, ]{0,11}[/:, ])?(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] -> "
+        _NCCL + r"INFO (?:Ring|Channel|Tree) (?:[\d/:, ]{0,11}[/:, ])?(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] -> "
         r"(?!\d{1,6}\[[0-9a-f]{1,8}\] \[receive\])\d",
         "NCCL transport.cc: the sender prints it",
     ),
     WriterRule(
-        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL INFO "
-        r"(?:Ring|Channel|Tree) [\d/:, ]{1,12}\d{1,6}\[[0-9a-f]{1,8}\] -> "
+        _NCCL + r"INFO (?:Ring|Channel|Tree) [\d/:, ]{1,12}\d{1,6}\[[0-9a-f]{1,8}\] -> "
         r"(?P<rank>\d{1,6})\[[0-9a-f]{1,8}\] \[receive\]",
         "NCCL net.cc: the receiver prints it",
     ),
     WriterRule(
-        r"^(?:\[[\d :.,-]{8,40}\] )?(?P<host>[\w.-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[\d{1,4}\] NCCL (?:INFO|TRACE) ",
+        _NCCL + r"(?:INFO|TRACE) ",
         "NCCL debug.cc",
     ),
 )

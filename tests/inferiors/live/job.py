@@ -97,21 +97,19 @@ class LiveJob:
         self.pids = {role: int((self._folder / role).read_text()) for role in self._roles}
         until = min(self._until, time.monotonic() + 3.0)
         for pid in self.pids.values() if self._settles else ():
-            self._until_settled(pid, until, self._until)
+            self._until_settled(pid, until)
 
     def _said(self) -> str:
         missing = [role for role in self._roles if not (self._folder / role).exists()]
         return f"no {', '.join(missing)}; {(self._folder / 'log').read_text(errors='replace')[-1500:]}"
 
-    @staticmethod
-    def _until_settled(pid: int, until: float, at_most: float) -> None:
+    def _until_settled(self, pid: int, until: float) -> None:
         """The place is told just before the wait: until the main thread has slept for a while; MPI's never does, it
         has run for longer than the way there takes. One that a busy machine does not let run is waited for longer."""
         quiet, before, ran, first, runs = 0, "", 0, None, False
-        while quiet < 4 and ran < RUNS_ON and time.monotonic() < (at_most if runs else until):
+        while quiet < 4 and ran < RUNS_ON and time.monotonic() < (self._until if runs else until):
             with contextlib.suppress(OSError):
-                task = Path(f"/proc/{pid}/task/{pid}")
-                now, runs = (task / "schedstat").read_text(), state_of(pid)[0] == "R"
+                now, runs = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(), state_of(pid)[0] == "R"
                 quiet, before = (quiet + 1 if now == before and not runs else 0), now
                 first = int(now.split()[0]) if first is None else first
                 ran = int(now.split()[0]) - first
