@@ -12,6 +12,8 @@ from tests.polling import wait_until
 HERE = Path(__file__).parent
 READS_STDIN = "0 0x0 "
 """How /proc/PID/syscall begins on x86-64: read() of file 0."""
+ELSEWHERE = ("python_fork.py", "python_gil.py", "python_tasks.py")
+"""The programs whose main thread does not read its stdin."""
 VERSION = "import sys; print(*sys.version_info[:2], hasattr(sys, '_is_gil_enabled') and not sys._is_gil_enabled())"
 
 
@@ -27,11 +29,15 @@ class PythonTarget:
             self.close()
             raise RuntimeError(f"{script} under {python} did not get ready")
         self.words = said[1:]
+        if script not in ELSEWHERE:
+            self.until_it_reads()
 
-    def until_it_reads(self):
-        """Wait until the main thread sleeps in read(0, ...): "ready" comes before that."""
-        call = Path(f"/proc/{self.pid}/syscall")
-        wait_until(lambda: call.read_text().startswith(READS_STDIN), f"process {self.pid} reads its stdin")
+    def until_it_reads(self, pid=None):
+        """Wait until the main thread of the program, or of its child `pid`, sleeps in read(0, ...): "ready" comes
+        before that."""
+        pid = pid or self.pid
+        call = Path(f"/proc/{pid}/syscall")
+        wait_until(lambda: call.read_text().startswith(READS_STDIN), f"process {pid} reads its stdin")
 
     def close(self):
         self.process.kill()

@@ -92,6 +92,7 @@ def test_who_holds_the_lock_of_the_interpreter(python):
 def test_a_forked_child_has_its_own_thread_id(python):
     with PythonTarget("python_fork.py", python=python) as target:
         child = int(target.words[0])
+        target.until_it_reads(child)
         threads = same_moment(child)[0].threads
     assert list(threads) == [child]
     assert [frame.function for frame in threads[child].frames] == ["child", "main", "<module>"]

@@ -29,7 +29,6 @@ def frozen(pid):
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_names_and_objects_are_those_of_the_program(version):
     with PythonTarget("python_locals.py", python=PYTHONS[version]) as target:
-        target.until_it_reads()
         frames = locals_of(*frozen(target.pid))
         said = dict(word.split("=") for word in target.words)
     found = {}
@@ -46,7 +45,6 @@ def test_names_and_objects_are_those_of_the_program(version):
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_the_mark_of_a_frame_changes_with_its_variables(version):
     def marks():
-        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         found = local_marks.reader(state, read)(thread)
         assert len(found) == len(locals_of(state, thread, read)) and all(found)
@@ -58,13 +56,13 @@ def test_the_mark_of_a_frame_changes_with_its_variables(version):
         target.process.stdin.write("\n")
         target.process.stdin.flush()
         assert target.process.stdout.readline() == "ready\n"
+        target.until_it_reads()
         later = marks()
     assert [old == new for old, new in zip(first, later)] == [False, False, True]
 
 
 def test_a_frame_that_is_another_by_now_has_no_mark():
     with PythonTarget("python_locals.py") as target:
-        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         lost = thread.addresses[-1]
         found = local_marks.reader(state, lambda at, size: b"?" * size if at == lost else read(at, size))(thread)
@@ -74,7 +72,6 @@ def test_a_frame_that_is_another_by_now_has_no_mark():
 def test_memory_that_is_not_there_any_more():
     """Whatever page is lost after the stop: fewer names, and no error."""
     with PythonTarget("python_locals.py") as target:
-        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         pages = set()
 
@@ -91,7 +88,6 @@ def test_memory_that_is_not_there_any_more():
 
 def test_a_release_without_a_row(monkeypatch):
     with PythonTarget("python_locals.py") as target:
-        target.until_it_reads()
         state, thread, read = frozen(target.pid)
         monkeypatch.delitem(LOCALS, state.interpreter.version)
         answer = locals_of(state, thread, read)
@@ -101,7 +97,6 @@ def test_a_release_without_a_row(monkeypatch):
 
 def test_a_thread_without_python():
     with PythonTarget("python_locals.py") as target:
-        target.until_it_reads()
         state, _thread, read = frozen(target.pid)
         assert thread_of(state, read, 1) is None
 

@@ -73,7 +73,6 @@ def test_a_task_that_runs_is_none_that_could_not_be_read(version, tmp_path):
         "import asyncio\nasync def main():\n    print('ready', flush=True)\n    input()\nasyncio.run(main())\n"
     )
     with PythonTarget(program, python=PYTHONS[version]) as target:
-        target.until_it_reads()
         state, read = frozen(target.pid)
         found = resolve_all(state, read, [target.pid])
     assert (found.tasks, found.problems) == ((), ())
