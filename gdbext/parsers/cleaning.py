@@ -44,7 +44,8 @@ _PREFIXES = tuple(
         r" \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?(?: -|:)?(?:[ ]|$)",  # Python's logging
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?",  # container run times
         r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?(?:\t|[ ](?=[ ]{2,}|#\d|==\d"
-        r"|Thread \d{1,6} \(|0x[0-9a-f]{8,16} in |\[[\w.-]{1,80}:\d{1,9}[\]:]|[A-Z][a-z]+ (?:to|of) ))",
+        r"|Thread \d{1,6} \(|0x[0-9a-f]{8,16} in |\[[\w.-]{1,80}:\d{1,9}[\]:]|[A-Z][a-z]+ (?:to|of) "
+        r"|goroutine \d|created by |[a-z][\w./-]{0,160}\.(?:\(\*\w{1,80}\)\.)?[\w.]{1,120}\())",  # a dump of Go
         r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=.)",  # a CI's clock
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
         r"(?:\d{1,6}: ?)?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,4}\d{1,9} [\w./-]{1,200}:\d{1,6}\] "

@@ -246,6 +246,8 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-11/opencv17124-gdb", "waits for the other threads of its pool, in GOMP_par", "all threads"),
         ("batch-14/vllm1160-raylog", "Ray killed a process of the job because its host", "`ray logs raylet.out"),
         ("batch-23/alpacalora338-finetune-log", "exit with code -7 (SIGBUS)", "all ranks and hosts"),
+        ("batch-22/mooncake702-tcp-fault", "does not show the thread that crashed", "the log just before"),
+        ("batch-15/ollamaintel22-threaddump", "Only one background thread was read", "above the first goroutine"),
         ("batch-25/dcgmexporter412-go", "in native code called by runtime.cgocall", "the log just before"),
         (
             "batch-8/icefall1084-ctrlc",

@@ -95,6 +95,15 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
         return None
     if not (dead and _own_fault(dead[0])):
         return _ended_too_early(view)
+    if _another_crashed(dead[0]):
+        return Candidate(
+            cause="other",
+            confidence="low",
+            summary=f"{start(who(dead))} died{_signal(dead[0])}. The text does not show the thread that crashed, which "
+            f'faulthandler calls "Current thread"; at that moment thread {dead[0].id} was in {where(dead[0])}.',
+            culprits=tuple(dead),
+            evidence=evidence_of(dead, ()),
+        )
     spot, missing = _place_of_fault(dead[0]), missing_inside(dead[0].thread)
     spot = f"a call from {spot} ({missing} are not in the text)" if missing else spot
     ending = any(matches_any(_EXIT, calls_of(one)) for one in (dead[0], *threads(view)))
@@ -108,6 +117,12 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
         culprits=tuple(dead),
         evidence=evidence_of(dead, ()),
     )
+
+
+def _another_crashed(one: Party) -> bool:
+    """faulthandler lists all threads and marks the one that took the signal; the text has another one alone."""
+    lines = one.thread.problems if one.thread is not None else ()
+    return one.process.source == "text:faulthandler" and not any(map(_FATAL.match, lines))
 
 
 def _place_of_fault(one: Party) -> str:
