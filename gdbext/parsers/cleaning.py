@@ -323,14 +323,15 @@ def open_parentheses(text: str) -> bool:
 
 
 class Unwrapper:
-    """Joins numbered frames that stand on several lines. Feed lines, take whole ones; at the end `flush`."""
+    """Joins numbered frames, and torch's lines of collectives, that stand on several lines. Feed lines, take whole
+    ones; at the end `flush`."""
 
     def __init__(self) -> None:
         self._parts: List[str] = []
         self._length = 0
 
     def feed(self, line: str) -> List[str]:
-        if self._parts and self._continues(line):
+        if self.continues(line):
             self._parts.append(self._separator(line))
             self._length += len(line)
             return []
@@ -340,6 +341,7 @@ class Unwrapper:
             listed
             or _NUMBERED.match(line)
             or ("panicked at" in line and _PANIC.match(line))
+            or ("WorkNCCL(" in line and len(line) >= _TERMINAL and open_parentheses(line))
             or ("/" in line and _ENDS_IN_PATH.match(line))
         ):
             self._parts, self._length = [line], len(line)
@@ -351,8 +353,11 @@ class Unwrapper:
         self._parts = []
         return done
 
-    def _continues(self, line: str) -> bool:
-        if not line.strip() or _NEW_LINE.match(line) or len(self._parts) >= _MOST_PARTS or self._length > _LONGEST:
+    def continues(self, line: str) -> bool:
+        """Whether it is the rest of the frame or message that is held."""
+        if not self._parts or len(self._parts) >= _MOST_PARTS or self._length > _LONGEST:
+            return False
+        if not line.strip() or _NEW_LINE.match(line):
             return False
         held = "".join(self._parts)
         if _PANIC.match(held):

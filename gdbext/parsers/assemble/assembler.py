@@ -134,6 +134,10 @@ class Assembler:
         if error and self._thread is not None:
             self._thread.logged = True  # what a logger calls an error is hardly a look at a thread that lives
 
+    def line_is_cut(self, rest: str) -> bool:
+        """Whether a terminal has broken the last line, and `rest` goes on with it."""
+        return self._unwrapper.continues(rest)
+
     def finish(self) -> None:
         for whole in self._unwrapper.flush():
             self._take(whole)

@@ -105,11 +105,12 @@ class LogWriters:
         return self._all
 
     def _silent(self) -> List[int]:
-        """Ranks between others that timed out, of whose log there is no line; none where most of a job is not here."""
+        """Ranks among others that timed out, of whose log there is no line; none where most of a job is not here."""
         waiting = {rank for rank, process in self._by_rank.items() if _timed_out(process)}
         if len(waiting) < _FEWEST_WITNESSES:
             return []
-        gaps = [rank for rank in range(min(waiting), max(waiting)) if rank not in self._by_rank]
+        first = 0 if min(waiting) == 1 else min(waiting)  # every job has a rank 0
+        gaps = [rank for rank in range(first, max(waiting)) if rank not in self._by_rank]
         return gaps if 2 * len(gaps) < len(waiting) else []
 
 
