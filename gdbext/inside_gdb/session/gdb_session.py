@@ -23,6 +23,7 @@ from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.after_release import release_notes, released_rank
 from gdbext.inside_gdb.ranks.before_attach import ATTACH_SETTINGS, frames_without_names, is_stopped, obstacle
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
+from gdbext.inside_gdb.ranks.own_interrupts import take_back_interrupts
 from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.inside_gdb.ranks.release_guard import Guard
 from gdbext.inside_gdb.ranks.timed_stop import NextStop
@@ -66,6 +67,7 @@ class GdbSession:
         self.checks = CheckWatch(self.ranks, self.tensors, self.say, leaving)
         self.breaks = RankBreaks(self, self._report_place, next_stop, leaving)
         self._held.listen()
+        gdb.events.before_prompt.connect(self._take_back_interrupts)
 
     def say(self, text: str) -> None:
         gdb.write(f"gdbext: {clean_text(text, Style())}\n", gdb.STDERR)
@@ -324,6 +326,7 @@ class GdbSession:
         for inferior in inferiors:
             try:
                 if inferior.pid:
+                    take_back_interrupts(inferior.pid)
                     with repeated_sigchld():
                         gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
             except gdb.error as error:
@@ -342,6 +345,12 @@ class GdbSession:
         if interrupted is not None:
             raise interrupted
         return problems
+
+    def _take_back_interrupts(self) -> None:
+        """Before a prompt, at which somebody may type gdb's own `detach` or `quit`."""
+        for inferior in gdb.inferiors():
+            if inferior.pid and inferior.num in self._held.by_number:
+                take_back_interrupts(inferior.pid)
 
     @staticmethod
     def _tidy(inferior: gdb.Inferior, added: bool) -> None:
