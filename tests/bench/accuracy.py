@@ -186,7 +186,7 @@ def totals(results):
         sure = sum(one.grade == "wrong" and one.confidence == "high" for one in mine)
         lines.append([_release(gdb), len(mine), grades["right"], grades["open"], grades["wrong"], sure,
                       f"{culprits['right']} of {sum(culprits.values())}"])  # fmt: skip
-    heads = ["gdb", "runs", "cause right", "left open", "wrong", "wrong and sure", "culprits right"]
+    heads = ["gdb", "runs", "cause right", "left open", "wrong", "confidently wrong", "culprits right"]
     return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
 
 

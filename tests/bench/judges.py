@@ -8,7 +8,7 @@ right     the cause is the label, or what is acceptable too; of labels that are 
 open      the label names a cause and the answer is "unknown"
 wrong     another cause; `sure` of them with high confidence
 decisive  the labelled process and thread are named
-A case got worse when its grade fell (right > open > wrong > wrong and sure), or its deciding thread was lost.
+A case got worse when its grade fell (right > open > wrong > confidently wrong), or its deciding thread was lost.
 
 With --pin the answers of this commit become those that the tests expect: of all these texts
 (tests/unit/test_analysis_answers.py), and of the looks of tests/unit/verdict_scenes.py.

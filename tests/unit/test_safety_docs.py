@@ -8,7 +8,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "safety.md").read_text("utf-8")
-PROMISES = PAGE.split("\n## How\n")[0]  # later sections have other tables
+PROMISES = PAGE.split("\n## How gdbext keeps these promises\n")[0]  # later sections have other tables
 ROWS = [line.strip("| ").split(" | ") for line in PROMISES.splitlines() if line.startswith("| ")]
 ROWS = [row for row in ROWS if row[0] != "promise"]
 NAMED = re.compile(r"`((?:unit|gdb)/test_\w+\.py)::(test_\w+)`")
