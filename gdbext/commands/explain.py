@@ -16,12 +16,14 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     ADDRESS,
     APPLE,
     BUILDS_EXTENSION,
+    BY_OPENJDK,
     CHILD_WAITS,
     OF_LOCKED,
     PEER,
     POLLS,
     RDMA_COMMANDS,
     SHUTS_DOWN,
+    SLEEPS,
 )
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
@@ -95,6 +97,7 @@ _STACK_SHOWS = {
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
     CHILD_WAITS: "the call waits for a child process",
+    SLEEPS: "the shutdown sleeps in a loop",
     POLLS: "the call is one of a loop that polls",
     LOCK_OF_PYTHON: "Python code has called the lock",
     BEGUN_IN_REALM: "a task of Legion waits for an event",
@@ -106,6 +109,7 @@ _STACK_SHOWS = {
 _LINE_SHOWS = {
     ADDRESS: "it has an address",
     PEER: "it names the other rank",
+    BY_OPENJDK: "it is a JVM's",
     WATCHDOG_ENDED: "torch's watchdog reports the error",
 }
 """What a log line must be like."""
@@ -121,6 +125,9 @@ _RECOGNISED = {
 _PASTED = {
     "text:traceback": "the stack is a Python traceback",
     "text:gdb": "the stack is gdb's",
+    "text:coredump": "the stack is coredumpctl's",
+    "text:lldb": "the stack is lldb's",
+    "text:go$": "the program is written in Go",
     "text:sanitizer": "the stack is a sanitizer's",
 }
 _REPORTS = {rule.id: rule.means for rule in LOG_RULES}

@@ -38,13 +38,14 @@ class DumpTool:
     functions: str = r"(?!)"  # of a frame
     modules: str = r"(?!)"  # of every frame of a stack
     when: str = ""  # the command works, in words that stand before the advice
+    otherwise: str = ""  # what to do where it does not work, in words that stand behind the advice if there is room
     of_python: bool = False  # only where frames of Python were read
 
 
 CORE_FILES: Tuple[Tuple[str, str], ...] = (
-    (r"[A-Za-z]:\\|.*\.(?:dll|pyd)\b", "a minidump of it (WinDbg or Visual Studio)"),
-    (r"/Users/|/System/Library/|.*\.dylib\b", "its report in ~/Library/Logs/DiagnosticReports"),
-    ("", "its core file (coredumpctl gdb, then `thread apply all bt full`)"),
+    (r"[A-Za-z]:\\|.*\.(?:dll|pyd)\b", "a minidump of the process (WinDbg or Visual Studio)"),
+    (r"/Users/|/System/Library/|.*\.dylib\b", "the crash report in ~/Library/Logs/DiagnosticReports"),
+    ("", "the core file (coredumpctl gdb, then `thread apply all bt full`)"),
 )
 """By the paths of its frames, what a system keeps of a process that died; the last row fits everything."""
 
@@ -54,7 +55,7 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool(
         "curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'",
         r"text:go$",
-        when="If the program serves net/http/pprof (if not: kill -QUIT PID prints all goroutines and ends it)",
+        otherwise="without net/http/pprof: kill -QUIT PID",
     ),
     DumpTool(
         "lldb -p PID --batch -o 'thread backtrace all'",
@@ -68,6 +69,12 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     ),
     DumpTool("coredumpctl debug PID -A \"-batch -ex 'thread apply all bt'\"", r"text:coredump"),
     DumpTool("py-spy dump --native --pid PID", r"text:(?:py-spy|pystack|traceback|faulthandler)", of_python=True),
+    DumpTool(
+        "echo ::stacks | mdb -k",
+        r"(?!)",
+        r"taskq_thread_wait$|cv_wait_sig_swap\w*$|shuttle_swtch$",  # of the illumos kernel, which mdb prints
+        when="As root",
+    ),
     DumpTool(
         "cat /proc/PID/task/*/stack",
         r"(?!)",

@@ -28,7 +28,7 @@ WAIT_KINDS = {
     "python-code": "runs or sleeps in Python code",
     "native-compute": "computes on the CPU",
     "exited-or-crashed": "the process is gone, a zombie, or in a fatal signal",
-    "sigbus": "got SIGBUS: a mapped page has no memory behind it",
+    "sigbus": "got SIGBUS: a mapped page has no backing memory",
     "cuda-error-throw": "throws because a CUDA, cuBLAS or NCCL call failed",
     "unknown": "gdbext recognises no call on the stack",
 }

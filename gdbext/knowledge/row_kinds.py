@@ -87,9 +87,10 @@ class LogRule:
     wait: str = (
         ""  # label of labels.WAIT_KINDS: where a process that says so stands, if no stack tells; "": about others
     )
-    befell: str = ""  # what befell the ranks that the pattern names, as `killed, usually because ...`
+    befell: str = ""  # `means` where the pattern names ranks: `{ranks} {was} killed`; `{number}`: log_quotes
     alone: str = ""  # the cause where no other process of the job shows: nobody is known to wait for this one
     of_device: bool = False  # a driver's line about a device: the process that it names only used it
+    of_kernel: bool = False  # only the kernel prints it
     past: bool = False  # of what happened elsewhere or earlier: a stack beside it shows where it was noticed
     own: bool = False  # it says of what its own process died, and nothing of a process that lives
     by_writer: Tuple[Tuple[str, str], ...] = ()  # (regex on the name of who printed it, what it means there)

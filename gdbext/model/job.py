@@ -82,7 +82,6 @@ class Refusal:
     remedy: str = ""
 
 
-OF_THE_TEXT = " of the text"
 ONLY = "the process"
 """What the one process of a text is called, where it has neither rank nor pid."""
 _FILE_NAME = regex(r"[A-Za-z0-9._+-]{1,80}\Z")  # a title that needs no cleaning: see parsers.assemble.job
@@ -146,17 +145,24 @@ class RankSnapshot:
 
     @property
     def label(self) -> str:
-        """How people call it: `rank 3`, else `pid 4711`, `the process`, `file a.txt`, `process 1 of the text`."""
+        """How people call it: `rank 3`, else `pid 4711`, `the process`, `file a.txt`, `process 1`."""
         if self.rank is not None:
             return f"rank {self.rank}"
         if self.pid is not None:
-            return f"process {self.index + 1}{OF_THE_TEXT}" if self.shares_pid else f"pid {self.pid}"
+            return f"process {self.index + 1}" if self.shares_pid else f"pid {self.pid}"
         if self.given not in (Given.TEXT, Given.LOG):
             return f"process {self.index + 1}"
         named = _FILE_NAME.match(self.title or "")
         if self.only and not named:
             return ONLY
-        return f"file {named.group()}" if named else f"process {self.index + 1}{OF_THE_TEXT}"
+        return f"file {named.group()}" if named else f"process {self.index + 1}"
+
+    @property
+    def log_of(self) -> str:
+        """What follows `the log`: `of rank 3`; the name of the file, of a process that nothing else names."""
+        label = self.label
+        named = _FILE_NAME.match(self.title or "")
+        return named.group() if named and label == f"file {named.group()}" else f"of {label}"
 
     @property
     def identity(self) -> Tuple[object, ...]:

@@ -93,6 +93,6 @@ def test_a_text_of_helper_threads_alone_asks_for_the_main_thread():
     stack = "#0  0x7f in poll () from /lib/libc.so.6\n#1  0x55 in ?? () from /lib/libcuda.so.1\n"
     helper = 'Thread 2 (Thread 0x7f1 (LWP 11) "cuda-EvtHandlr"):\n' + stack
     told = [remedy.action for remedy in answer(helper).verdict.remedies]
-    assert told[0].startswith("Dump all threads of each process of the job, the main threads too")
+    assert told[0].startswith("Dump all threads, the main thread too, of each process of the job")
     main = "Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libc.so.6\n#1  0x55 in run () at a.cc:3\n"
     assert not any("stack of the main thread" in remedy.action for remedy in answer(main + helper).verdict.remedies)

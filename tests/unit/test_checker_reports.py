@@ -94,7 +94,7 @@ def of(text):
         (LOCKS, "Thread T146 took lock M34319 while it held M1140390714182500064, in Batching::onFlushTimer"),
         (ASAN, "in fill (fill.cc:7); the memory was freed in release (fill.cc:70)."),
         (HWASAN, "in use (use.cc:12); the memory was freed in drop (main.cc:4)."),
-        (MSAN, "That was in decode (decode.cc:12)."),
+        (MSAN, "The error was found in decode (decode.cc:12)."),
         (UBSAN, "leaves undefined"),
         (HELGRIND, "in work (race.c:10); the other access was in main (race.c:22)."),
         (DRD, "in main (race.c:22); the other access was in work (race.c:10)."),
@@ -111,9 +111,9 @@ def test_a_report_is_told_by_its_places(text, said):
 
 def test_a_report_without_its_head_is_no_look_at_a_process():
     verdict = of(TAIL).verdict
-    assert "its head, which names the error, is missing" in verdict.summary
-    assert verdict.remedies[0].action.startswith("Show the report from its first line on")
-    assert "end of a checker's report" not in of(GDB).verdict.summary
+    assert "its first lines, which name the error, are missing" in verdict.summary
+    assert verdict.remedies[0].action.startswith("Save the whole report, from its first line on")
+    assert "first lines, which name the error" not in of(GDB).verdict.summary
 
 
 def test_a_stack_of_a_debugger_is_no_report():

@@ -68,7 +68,7 @@ def test_what_is_no_error_is_one_line(asked):
     ("asked", "said"),
     [
         ("Xid 79", "Xid 79 (the GPU has fallen off the bus) is an error of the GPU driver"),
-        ("NVRM: Xid (PCI:0000:17:00): 43, pid=1", "Xid 43 (GPU stopped processing: an error of the program)"),
+        ("NVRM: Xid (PCI:0000:17:00): 43, pid=1", "Xid 43 (GPU stopped processing: usually an error in the program)"),
         ("xid 999", "Xid 999 is an error of the GPU driver"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_look_is_never_saved_over_another_one(saved, tmp_path, capsys):
 def test_what_cannot_be_saved_does_not_cost_the_answer(saved, capsys):
     assert main.main(["diagnose", str(saved), "--quiet", "--save", "/proc/self/fd/none"]) == NOTHING
     got = capsys.readouterr()
-    assert "confidence):" in got.out
+    assert "unknown: " in got.out
     assert "cannot write" in got.err
 
 

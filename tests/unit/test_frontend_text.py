@@ -123,7 +123,7 @@ def test_a_line_with_wrong_bytes_is_counted_and_not_quoted(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", _Input(text))
     assert main(["diagnose", "-"]) == NOTHING
     error = capsys.readouterr().err
-    assert "1 line that may belong to a stack could not be parsed; give a Python traceback" in error
+    assert "1 line that may belong to a stack could not be parsed; give it a Python traceback" in error
     assert error.isascii()
 
 

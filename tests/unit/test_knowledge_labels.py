@@ -62,14 +62,14 @@ def test_typical_calls_are_of_their_wait():
 
 def test_conditions_stand_before_the_advice():
     first, *others = (one.action for one in explain("shm-too-small").remedies)
-    assert first.startswith("See how full it is: df -h /dev/shm")
+    assert first.startswith("Check how full /dev/shm is (df -h /dev/shm)")
     assert all(one.startswith("If /dev/shm is not full: check ") for one in others)
     told = [one.action for one in explain("unknown").remedies]
     assert told[0].endswith(
-        "the thread waits in the Linux kernel: read the kernel's log around the time of these stacks, on the host: "
-        "dmesg -T"
+        "the thread waits in the Linux kernel: on the host, read the kernel log from around the time when these "
+        "stacks were taken: dmesg -T"
     )
-    assert told[2].startswith("If the process has ended (exited-or-crashed) and the stack is a Python traceback: read")
+    assert told[2].startswith("If the process has ended (exited-or-crashed) and the stack is a Python traceback: in ")
     assert any(one.startswith("If you pasted stacks and the wait is not exited-or-crashed, sigbus or ") for one in told)
     assert any(
         one.startswith("If you pasted stacks and helper threads alone were read: dump all threads") for one in told

@@ -72,7 +72,7 @@ def test_pid_and_rank_of_one_line_are_of_one_process():
 def test_a_fault_of_the_network_before_a_mismatch_may_be_its_cause():
     verdict = answer(IB + MISMATCHES).verdict
     assert (verdict.cause, verdict.confidence) == ("network-transport", "low")
-    assert "Later it reports" in verdict.summary and "Mismatched collective" in verdict.summary
+    assert "A later line says" in verdict.summary and "Mismatched collective" in verdict.summary
     assert answer(MISMATCHES + IB).verdict.cause == "collective-mismatch"  # and not the other way round
     sure = "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: X\n"
     verdict = answer(IB + sure).verdict  # torch has compared the calls
@@ -80,7 +80,7 @@ def test_a_fault_of_the_network_before_a_mismatch_may_be_its_cause():
     timeout = (
         "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=BROADCAST) ran for 600 ms\n"
     )
-    assert "Before that line" not in answer(timeout).verdict.summary
+    assert "An earlier line says" not in answer(timeout).verdict.summary
     assert {one for one in FIRST_FAULTS if "-" in one or one == "memory"} == set(FIRST_FAULTS)
     assert {"no-memory-left", "memory"} <= {rule.id for rule in LOG_RULES}
 
@@ -97,14 +97,14 @@ def test_a_fault_of_the_network_before_a_mismatch_may_be_its_cause():
 )
 def test_members_that_did_not_join_are_named_where_they_are_known(lines, told):
     found = answer("".join(BARRIER.format(*line) for line in lines))
-    assert found.verdict.summary.endswith(f" By the log, {told}")
+    assert found.verdict.summary.endswith(f" According to the log, {told}")
     assert {one.rank for one in found.snapshot.processes} == {line[0] for line in lines}
     assert "nc -vz MASTER_ADDR" in found.verdict.remedies[0].action
 
 
 def test_with_more_members_than_ranks_nobody_is_missing():
     found = answer(BARRIER.format(0, 1, 4, 8))
-    assert "8 members of 4" in found.verdict.summary and "have not joined" not in actions(found)
+    assert "8 members where the world size is 4" in found.verdict.summary and "rank that has not joined" not in actions(found)
 
 
 def test_deepeps_barrier_names_the_peer_that_did_not_come():
@@ -121,7 +121,9 @@ def test_the_rank_whose_announced_collective_is_the_oldest_is_behind():
     found = answer(text)
     assert found.verdict.cause == "unknown" and "Rank 2 is behind, unless" in found.verdict.summary
     found = answer(text + ANNOUNCED.format(2, 1277))
-    assert "None of these ranks is behind" in found.verdict.summary and "the lowest number" in actions(found)
+    assert "None of these ranks is behind" in found.verdict.summary and "the lowest collective number first" in actions(
+        found
+    )
 
 
 def test_collectives_that_are_announced_do_not_crowd_out_an_error():
@@ -163,11 +165,13 @@ def test_nccls_words_without_its_name():
 
 def test_advice_on_an_address_needs_one():
     without = "RuntimeError: tensorflow/mesh_service.cc:172 : Check failed: impl_->channel->WaitForConnected( now() )\n"
-    assert "has no address" in actions(answer(without)) and "at the address" not in actions(answer(without))
+    assert "has no address" in actions(answer(without)) and "peer that the log line names" not in actions(
+        answer(without)
+    )
     refused = (
         "node1:39719:39719 [3] misc/socket.cc:480 NCCL WARN Connect to 10.0.0.1<38007> failed : Connection refused\n"
     )
-    assert "at the address" in actions(answer(refused))
+    assert "peer that the log line names" in actions(answer(refused))
     rank = "[LightGBM] [Warning] Connecting to rank 5 failed, waiting for 1626 milliseconds\n"
     assert "the rank in that line" in actions(answer(rank))
 
@@ -176,8 +180,8 @@ def test_the_worker_of_a_loader_died_not_the_process_that_says_so():
     stack = 'Traceback (most recent call last):\n  File "dataloader.py", line 990, in _try_get_data\n    data = get()\n'
     line = "RuntimeError: DataLoader worker (pid 7579) is killed by signal: Bus error. It is possible that\n"
     found = answer(stack + line)
-    assert found.processes[0].wait.kind != "sigbus" and "worker pid 7579" in found.verdict.summary
-    assert found.verdict.remedies[0].action.startswith("See how full it is: df -h /dev/shm")
+    assert found.processes[0].wait.kind != "sigbus" and "pid 7579" in found.verdict.summary
+    assert found.verdict.remedies[0].action.startswith("Check how full /dev/shm is (df -h /dev/shm)")
 
 
 def test_what_is_refused_is_answered_with_a_command(tmp_path, capsys):

@@ -175,7 +175,7 @@ def test_who_has_started_the_ranks_is_not_missing_among_them():
 def test_one_library_at_two_places_is_of_two_processes():
     found = answer(SENDS + RECEIVES.format(place="9a"))
     assert [len(one.threads) for one in found.snapshot.processes] == [1, 1]
-    assert "If these are two ranks, they fit each other" in found.verdict.summary
+    assert "If these are two ranks, the calls match" in found.verdict.summary
     assert len(answer(SENDS + RECEIVES.format(place="2d")).snapshot.processes) == 1
     headed = "Thread 2 (LWP 8):\n" + SENDS + "Thread 1 (LWP 7):\n" + RECEIVES.format(place="9a")
     assert len(answer(headed).snapshot.processes) == 1  # the heads say so
@@ -212,8 +212,10 @@ def test_a_report_of_valgrind_is_one_stack_and_what_was_freed_before_is_aside():
     assert wait_of(VALGRIND) == "exited-or-crashed"
     told = answer(VALGRIND).verdict
     # valgrind lets it go on
-    assert told.summary.endswith(" That was in fill (table.c:872); the memory was freed in drop (table.c:16).")
-    assert "Read the whole report" in told.remedies[0].action  # it need not be run under valgrind
+    assert told.summary.endswith(
+        " The error was found in fill (table.c:872); the memory was freed in drop (table.c:16)."
+    )
+    assert "Read the checker's whole report" in told.remedies[0].action  # it need not be run under valgrind
     assert wait_of(VALGRIND[VALGRIND.index("==34==    at") :]) == "native-compute"
     order = '==7== Thread #1: lock order "0x50A7880 before 0x64022F8" violated\n'  # as valgrind 3.12 quotes it
     assert answer(order).verdict.cause == "lock-order-deadlock"
@@ -294,4 +296,4 @@ def test_a_port_in_use_is_no_end_where_another_one_is_tried(after, cause):
 @pytest.mark.parametrize(("receivers", "fit"), [(1, True), (2, False)])
 def test_one_sender_and_one_receiver_fit_each_other(receivers, fit):
     found = answer(SENDS + "".join(RECEIVES.format(place=f"9{at}") + "\n" for at in range(receivers)))
-    assert ("they fit each other" in found.verdict.summary) is fit
+    assert ("the calls match" in found.verdict.summary) is fit

@@ -237,4 +237,4 @@ def test_a_process_without_a_number_is_named_by_its_place_in_the_text_or_by_its_
     )
     assert [one.label for one in parse_files([("a.txt", stack)]).processes] == ["the process"]
     several = parse_files([("dumps/a.txt", stack), ("dumps/b\x1b[2J.txt", stack)]).processes
-    assert [one.label for one in several] == ["file a.txt", "process 2 of the text"]  # no name controls a terminal
+    assert [one.label for one in several] == ["file a.txt", "process 2"]  # no name controls a terminal

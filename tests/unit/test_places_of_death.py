@@ -105,14 +105,14 @@ def verdict(text):
     [
         (HANDLER, "died in array_find"),
         (UCX, "died of SIGSEGV in ucp_mem_type_pack (dt.c:80)"),
-        (EXPORTS, "the nearest name that its library exports is pncclReduceScatter; it calls itself"),
+        (EXPORTS, "a recursive function without a name (nearest exported symbol: pncclReduceScatter)"),
         (CALLED, "died of SIGSEGV in pncclReduceScatter"),
-        (PYTHON.format(error="Segmentation fault"), "in native code called by begin_forward"),
-        (SET_UP.format(inner="commFree", outer="ncclCommInitAll"), "the first failure was there"),
+        (PYTHON.format(error="Segmentation fault"), "in native code called from begin_forward"),
+        (SET_UP.format(inner="commFree", outer="ncclCommInitAll"), "something in ncclCommInitAll had failed first"),
         (PANIC, 'queue.rs:87:14: Queue dropped the receiver: "Full(..)""'),
         (ASSERT.format(said=""), "AssertionError: assert len(slots) == len(tokens)"),
-        (WINDOWS, "an access violation in torch_hip.dll (no symbols), called from at::cuda::_scaled_mm_v2"),
-        (INTEL, "The thread in the text died in pio_support_mp_pi (pio_support.F90:124)."),
+        (WINDOWS, "an access violation in an unnamed function of torch_hip.dll, called from at::cuda::_scaled_mm_v2"),
+        (INTEL, "The thread shown died in pio_support_mp_pi (pio_support.F90:124)."),
         (GFORTRAN, "died of SIGSEGV in solve_ (solve.f90:12)"),
         (BOUNDS, "above upper bound of 10"),
         (AT_EXIT.format(name="write", more=""), "Thread 0x00007f3bf3a1d640 was then in write (output.py:542)"),
@@ -154,7 +154,7 @@ def test_of_two_copies_of_a_line_the_whole_one_is_quoted():
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        (WINDOWS, "a minidump of it"),
+        (WINDOWS, "a minidump of the process"),
         (INTEL, "coredumpctl gdb"),  # `.exe` is a name on Linux, too
         (ASSERT.format(said=""), "python -m pdb"),
         ("FatalError: `Termination signal` is detected by the operating system.\n", "Find who sent the signal"),
@@ -162,7 +162,7 @@ def test_of_two_copies_of_a_line_the_whole_one_is_quoted():
             "Container rank 0 status failed cmd ['python', '-u', 'train.py'] code -6 log log/default.0.log\n",
             "Read log/default.0.log",
         ),
-        (PANIC, "Read the code at the place in that line"),
+        (PANIC, "Read the source at the place that the panic line names"),
         ("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no\n", "catch throw"),
     ],
 )

@@ -92,7 +92,7 @@ def test_lines_are_printable_whatever_came(name, sample, payload):
 
 
 OUTSIDE = re.compile(
-    r"|#### [A-Z][a-z ]+|### [\w -]+ \([\w -]+ confidence\)|<details><summary>[A-Z][a-z ]+</summary>|</details>"
+    r"|#### [A-Z][a-z ]+|### [\w -]+(?: \([\w -]+ confidence\))?|<details><summary>[A-Z][a-z ]+</summary>|</details>"
 )
 
 

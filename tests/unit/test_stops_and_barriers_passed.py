@@ -55,14 +55,14 @@ def test_where_a_thread_stood_at_an_earlier_breakpoint_says_nothing_of_a_later_s
 
 def test_advice_for_all_processes_is_for_the_next_hang_too():
     (first, *_) = diagnosis(INTERRUPTED + "KeyboardInterrupt\n").verdict.remedies
-    assert first.action.startswith("At the next hang, before Ctrl-C: dump every process")
+    assert first.action.startswith("At the next hang, before you press Ctrl-C: dump every process")
 
 
 def test_goroutines_that_were_asked_for_show_a_hang_and_not_why_it_ended():
     verdict = diagnosis("SIGQUIT: quit\nPC=0x46c6e1 m=0 sigcode=0\n\n" + GO).verdict
     assert "when SIGQUIT ended the process" in verdict.summary
     assert not verdict.remedies[0].action.startswith("Read the lines above")
-    assert "as the process ends" in diagnosis(GO).verdict.summary
+    assert "when a process crashes" in diagnosis(GO).verdict.summary
 
 
 def test_threads_of_a_lock_checker_do_not_wait():
@@ -98,7 +98,7 @@ def test_collectives_of_different_groups_are_not_compared_without_saying_so():
         "[rank{0}]:[I x.cpp:587] [Rank {0}] Running collective: CollectiveFingerPrint(SequenceNumber={1}, OpType={2})\n"
     )
     text = line.format(0, 12, "ALLREDUCE") + line.format(1, 12, "ALLREDUCE") + line.format(0, 3, "BROADCAST")
-    assert "or these collectives are of different process groups" in diagnosis(text).verdict.summary
+    assert "or the numbers belong to different process groups" in diagnosis(text).verdict.summary
 
 
 def test_a_fault_that_is_tried_again_is_no_first_fault():

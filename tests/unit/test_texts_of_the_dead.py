@@ -52,19 +52,19 @@ def first_advice(text):
     [
         (TRACEBACK + "KeyboardInterrupt\n", "was in step (train.py:30) when Ctrl-C or a signal handler interrupted it"),
         (TRACEBACK + "KeyboardInterrupt: stopped\n", "(KeyboardInterrupt: stopped)"),
-        ("Timeout (0:00:15)!\n" + FAULT, "when faulthandler's time limit of 0:00:15 was over"),
-        ("Process 3 timed out with traceback:\n" + FAULT, "when the time limit of its test was over"),
-        ("Current" + SIDE, "and it is not the main thread: probably a fatal signal"),
-        ("T" + SIDE.lstrip()[1:], "One look cannot show whether it makes progress"),
-        ('Thread 1 "app" hit Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n' + GDB, "(Breakpoint 2), as it"),
-        ("Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n" + GDB, "(Breakpoint 2), as it was asked to"),
-        (GDB, "One look cannot show whether it makes progress"),
-        (LLDB.format(reason="breakpoint 1.1"), "(breakpoint 1.1), as it was asked to: that is no sign of a hang"),
-        (LLDB.format(reason="step over"), "that is no sign of a hang"),
-        (LLDB.format(reason="signal SIGSTOP"), "Why it does not return is not in the text"),
-        (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "as the process ends"),
-        (GO.format(id="", state="GC worker (idle)"), "it waits as in a healthy process."),
-        (KERNEL.format(outer="get_signal"), "has been killed (by a signal, or by the exit of another thread)"),
+        ("Timeout (0:00:15)!\n" + FAULT, "when faulthandler's timeout of 0:00:15 expired"),
+        ("Process 3 timed out with traceback:\n" + FAULT, "when its test timed out"),
+        ("Current" + SIDE, "although it is not the main thread, so a fatal signal"),
+        ("T" + SIDE.lstrip()[1:], "A single dump cannot show whether it is making progress"),
+        ('Thread 1 "app" hit Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n' + GDB, "at Breakpoint 2; this"),
+        ("Breakpoint 2, decode (step=3) at gpt.cc:66\n(gdb) bt\n" + GDB, "at Breakpoint 2; this is no sign"),
+        (GDB, "A single dump cannot show whether it is making progress"),
+        (LLDB.format(reason="breakpoint 1.1"), "at breakpoint 1.1; this is no sign of a hang"),
+        (LLDB.format(reason="step over"), "this is no sign of a hang"),
+        (LLDB.format(reason="signal SIGSTOP"), "The text does not show why the call does not return"),
+        (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "when a process crashes"),
+        (GO.format(id="", state="GC worker (idle)"), "is idle, as it would be in a healthy process."),
+        (KERNEL.format(outer="get_signal"), "is already being killed (by a signal, or by the exit of another thread)"),
         (KERNEL.format(outer="__x64_sys_exit_group"), "is exiting, and is still in do_exit ([kernel])."),
     ],
 )
@@ -75,10 +75,10 @@ def test_the_summary_tells_what_the_text_is(text, says):
 @pytest.mark.parametrize(
     ("text", "begins"),
     [
-        (TRACEBACK + "KeyboardInterrupt\n", "At the next hang, before Ctrl-C: dump all threads twice"),
-        ("Timeout (0:00:15)!\n" + FAULT, "If the process still runs: dump all threads twice"),
+        (TRACEBACK + "KeyboardInterrupt\n", "At the next hang, before you press Ctrl-C: dump all threads twice"),
+        ("Timeout (0:00:15)!\n" + FAULT, "If the process is still running: dump all threads twice"),
         (FAULT, "Dump all threads twice"),
-        (LLDB.format(reason="breakpoint 1.1"), "Let the program go on"),
+        (LLDB.format(reason="breakpoint 1.1"), "Resume the program"),
         (LLDB.format(reason="signal SIGSTOP"), "Dump every process"),
         (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "Read the lines above the first goroutine"),
         ("Current" + SIDE, "Read the lines above these stacks"),
@@ -143,7 +143,7 @@ def test_frames_of_a_crash_that_are_missing_are_named():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        ("ncclCommInitRank", "This traceback has lost its last line"),  # may have failed
+        ("ncclCommInitRank", "The last line of this traceback is missing"),  # may have failed
         ("_try_wait", "when Ctrl-C or an exception interrupted it"),
     ],
 )

@@ -27,10 +27,11 @@ from gdbext.analysis.view.wording import who
 from gdbext.knowledge.log_lines import WHAT
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.model.codes import Given
+from gdbext.model.job import ONLY
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
-_WHAT = regex(WHAT)
+_WHAT, _LINE = regex(WHAT), regex(r"[^\s()]{1,300}:\d{1,7}(?:,|$)")
 _DOUBTFUL = ("collective-mismatch",)
 """Causes that a fault of the network, of memory or of a driver also looks like, if it came first."""
 
@@ -44,7 +45,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     later = ""
     first = fault_before(view, telling)
     if first is not None and telling.rule.cause in _DOUBTFUL and telling.rule.confidence != "high":
-        later = f"Later it reports {excerpt(telling)}, which may follow from that."
+        later = f"A later line says {excerpt(telling)}; that may be a consequence of this failure."
         telling = first._replace(rule=dataclasses.replace(first.rule, confidence="low"))
     rule = telling.rule
     if rule.alone and len(view.snapshot.processes) < 2:
@@ -61,13 +62,14 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     waiting = tuple(party for party in view.of(*COMMUNICATION, "init") if party.index not in named)
     means = f"{meaning(telling)}{number_in(telling)}{f' ({ranks(blamed)})' if blamed else ''}"
     if blamed and rule.befell:
-        means = f"{ranks(blamed)} {'was' if len(blamed) == 1 else 'were'} {rule.befell}"
+        was = "was" if len(blamed) == 1 else "were"
+        means = rule.befell.format(ranks=ranks(blamed), was=was, number=number_in(telling))
     beside = later or first_fault(view, telling).strip()
     if not beside and rule.id == "stream-locked-at-its-end":
         beside = stream_keeper(view)
     if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
         beside = _stacks_beside(view)
-    because = f"Because of that, {who(waiting)} cannot continue." if waiting else beside
+    because = _held_up(who(waiting), blamed) if waiting else beside
     said = _thrown(view, telling) or excerpt(telling)
     if is_report(view) and because is beside and says_itself(said, view):
         means = ""
@@ -75,8 +77,15 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
 
 
+def _held_up(waiting: str, blamed: Sequence[int]) -> str:
+    """What the line means for those that wait."""
+    if blamed:
+        return f"Without {ranks(blamed)}, {waiting} cannot continue."
+    return f"So {'this process' if waiting == ONLY else waiting} cannot continue."
+
+
 def _thrown(view: JobView, line: Line) -> str:
-    """`std::runtime_error: "..."`, where the line tells of an exception of C++ and the next one of its what()."""
+    """`std::runtime_error "..."`, where the line tells of an exception of C++ and the next one of its what()."""
     texts = [text for process, text in all_lines(view) if process is line.process]
     following = texts[texts.index(line.text) + 1 :] if line.text in texts else []
     found = _WHAT.match(following[0].strip()) if following else None
@@ -85,7 +94,7 @@ def _thrown(view: JobView, line: Line) -> str:
     said = " ".join(found["text"].split())
     type_name = re.search(r"instance of '([^']{1,200})'", line.text)
     shown = f'"{said[:LONGEST_QUOTE]}{"…" if len(said) > LONGEST_QUOTE else ""}"'
-    return f"{type_name[1]}: {shown}" if type_name else shown
+    return f"{type_name[1]} {shown}" if type_name else shown
 
 
 def _stacks_beside(view: JobView) -> str:
@@ -99,12 +108,14 @@ def _stacks_beside(view: JobView) -> str:
         return ""
     if is_report(view):
         return in_report(one)
+    whose = f"{'goroutine' if one.process.source == 'text:go' else 'thread'} shown"
     if one.group == "fatal":
         texts = "\n".join((*one.process.said, *one.thread.problems))
         if IGNORED in texts and FATAL not in texts:
             return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
-        return f"The thread in the text died in {died_at(one)}."
-    return f"The thread in the text is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
+        spot = died_at(one)
+        return f"The {whose} died {'at' if _LINE.match(spot) else 'in'} {spot}."
+    return f"The {whose} is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 
 def _may_decide(view: JobView, line: Line, known: Sequence[Line]) -> bool:

@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.text_kind import missing_inside
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
 from gdbext.analysis.view.places import ONLY_REPORTS, died_at, only_reports, place, where
-from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,
@@ -59,8 +59,8 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
         return Candidate(
             cause="lock-order-deadlock",
             confidence="low",
-            summary=f"{start(who(checking))} {verb(checking, 'is', 'are')} in a lock's own deadlock check "
-            f"({_lock_check(checking[0])}), which reports that locks were taken in different orders.",
+            summary=f"{start(who(checking))} {verb(checking, 'is', 'are')} in {_lock_check(checking[0])}, a "
+            "deadlock check built into the lock, which reports that locks were taken in different orders.",
             culprits=tuple(checking),
             evidence=evidence_of(checking, ()),
         )
@@ -74,7 +74,7 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
     return Candidate(
         cause="other",
         confidence="low",
-        summary=f"{start(who(dying))} failed an assertion and aborted, in {where(dying[0])}.",
+        summary=f"{start(who(dying))} aborted on a failed assertion in {where(dying[0])}.",
         culprits=tuple(dying),
         victims=victims,
         evidence=evidence_of(dying, victims),
@@ -107,7 +107,7 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     spot, missing = _place_of_fault(dead[0]), missing_inside(dead[0].thread)
     spot = f"a call from {spot} ({missing} are not in the text)" if missing else spot
     ending = any(matches_any(_EXIT, calls_of(one)) for one in (dead[0], *threads(view)))
-    when = ", while the process ended" if ending else ""
+    when = " while it was exiting" if ending else ""
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
@@ -168,8 +168,8 @@ def _nearest_export(one: Party) -> str:
     if len(same) < _IN_A_ROW or not _PUBLIC.match(same[0].function or ""):
         return ""
     places = {frame.pc for frame in same}
-    again = "; it calls itself: the same addresses come again" if len(places) < len(same) else ""
-    return f"a function without a name (the nearest name that its library exports is {same[0].function}{again})"
+    recursive = "a recursive function" if len(places) < len(same) else "a function"  # the same addresses come again
+    return f"{recursive} without a name (nearest exported symbol: {same[0].function})"
 
 
 def stream_keeper(view: JobView) -> str:
@@ -198,7 +198,7 @@ def _on_error_path(one: Party) -> str:
     outer = next((name for name in names[1:] if _SETS_UP.match(name)), None)
     if not names or outer is None or not _UNDOES.match(names[0]):
         return ""
-    return f" {outer} calls that where it has failed: the first failure was there."
+    return f" {outer} calls {names[0]} only after an error, so something in {outer} had failed first."
 
 
 def _signal(one: Party) -> str:
@@ -210,9 +210,9 @@ def _signal(one: Party) -> str:
 
 
 def _address(one: Party) -> str:
-    """`: address not mapped to object at address 0x8`, where UCX says so."""
+    """`; the log says "address not mapped to object at address 0x8"`, where UCX says so."""
     found = next(filter(None, map(_ADDRESS.search, _lines(one))), None)
-    return f": {found[1]}" if found else ""
+    return f'; the log says "{found[1]}"' if found else ""
 
 
 def _lines(one: Party) -> Tuple[str, ...]:
@@ -230,8 +230,9 @@ def _ended_too_early(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown",
         confidence="low",
-        summary=f"{start(who(ending))} ended in {closed(where(ending[0]))} while thread {others[0].id} still worked, "
-        f"in {where(others[0])}; the process then died. What that thread uses may have been destroyed already.",
+        summary=f"While {who(ending)} was exiting in {where(ending[0])}, thread {others[0].id} was still working in "
+        f"{where(others[0])}, and the process died. Data that thread {others[0].id} uses may already have been "
+        "destroyed.",
         culprits=(others[0],),
         evidence=evidence_of((others[0], ending[0]), ()),
     )

@@ -50,6 +50,7 @@ def last_words(view: JobView, party: Party) -> str:
     """The most telling line in which a process tells of its own end, in quotes; else ""."""
     own = [line for line in lines(view) if line.rule.wait and WAIT_GROUPS[line.rule.wait] == "fatal"]
     own = [line for line in own if line.process is None or line.process.index == party.index]
+    own = [line for line in own if not line.text.rstrip().endswith(":")]  # the head of what is not in the text
     said = max(own, key=lambda line: min(len(line.text.split()), _WORDS), default=None)
     return f"{_closed(excerpt(said))}{_returned_by_nccl(view)}" if said is not None else ""
 
@@ -69,19 +70,23 @@ def without_stacks(view: JobView) -> str:
         if not any(process.threads for process in view.snapshot.processes):
             shown = next(iter(lines(view)), None)
             if shown is not None:
-                return f"{quotation(view, shown)} The cause is unknown."
-            return "No stack was read, and no log line names a cause that gdbext knows. The cause is unknown."
+                return quotation(view, shown)
+            return "No stack was read, and no log line names a cause that gdbext knows."
         return _helpers_alone(view)
     counted = watchdogs_gave_up(view) or announced(view, telling)
     if counted:
         return f"{counted}{first_fault(view, telling)}"
     alike = _who_says(view, telling)
     others = len({line.process.index for line in lines(view) if line.process is not None}) - len(alike)
-    also = "process reports a problem" if others == 1 else "processes report problems"
-    rest = f" {others} other {also} too." if others else ""
+    also = (
+        "The log of another process reports a problem"
+        if others == 1
+        else f"The logs of {others} others report problems"
+    )
+    rest = f" {also} too." if others else ""
     far = how_far(view, telling.process) if counted_by_one(view) else ""
     returned = _returned_by_nccl(view)
-    return f"{quotation(view, telling)}{returned}{rest}{far}{first_fault(view, telling)} The cause is unknown."
+    return f"{quotation(view, telling)}{returned}{rest}{far}{first_fault(view, telling)}"
 
 
 def _helpers_alone(view: JobView) -> str:
@@ -92,9 +97,11 @@ def _helpers_alone(view: JobView) -> str:
         if thread.calls
     ]
     if len(names) == 1:
-        return f"Only one background thread was read (thread {names[0]}); it waits as in a healthy process."
-    told = f"{len(names)} threads: {label_list(names)}" if names else ""
-    return f"Only background threads were read ({told}); they wait as in a healthy process."
+        # A thread without a number or a name in the text is counted as the first.
+        named = f" (thread {', '.join(names[0].split(' ', 1))})" if names[0] != "1" else ""
+        return f"The only thread whose stack was read{named} is idle, as it would be in a healthy process."
+    told = f"{len(names)} threads that were read ({label_list(names)})" if names else "threads that were read"
+    return f"All {told} are idle, as they would be in a healthy process."
 
 
 def quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:
@@ -124,14 +131,20 @@ def _shape(line: Line) -> str:
 def _log_of(view: JobView, line: Line) -> str:
     """`The log reports`, where nobody else could have written the line; of several `The logs ... report, for
     example`."""
-    other = bool(ranks_in(line)) or (line.rule.of_device and is_witness(line))
+    worker = _groups_in(line).get("worker")  # it does not report its own end
+    of_worker = worker is not None and line.process is not None and worker == str(line.process.pid)
+    other = bool(ranks_in(line)) or of_worker or (line.rule.of_device and is_witness(line))
+    if line.rule.of_kernel and (line.process is None or line.process.rank is None):
+        pid = line.process.pid if line.process is not None else None
+        named = pid is not None and re.search(rf"\b{pid}\b", line.text) is not None
+        return f"The kernel log reports for pid {pid}" if named else "The kernel log reports"
     if line.process is None or line.process.label == ONLY or other:
         return "The log reports"
     several = [party_of(view, process) for process in _who_says(view, line)]
     return (
         f"The logs of {who(several)} report, for example"
         if len(several) > 1
-        else f"The log of {line.process.label} reports"
+        else f"The log {line.process.log_of} reports"
     )
 
 
@@ -140,7 +153,7 @@ def first_fault(view: JobView, line: Line) -> str:
     first = fault_before(view, line)
     if first is None:
         return ""
-    return f" Before that line stands {excerpt(first)}: {meaning(first)}{number_in(first)}. That may be the cause."
+    return f" An earlier line says {excerpt(first)}: {meaning(first)}{number_in(first)}. That may be the cause."
 
 
 def _returned_by_nccl(view: JobView) -> str:
@@ -194,13 +207,11 @@ def ranks_in(line: Line) -> Tuple[int, ...]:
 
 
 def number_in(line: Line) -> str:
-    """`, Xid 79 on GPU 0000:3b:00: the GPU has fallen off the bus`: the number that the line names, its meaning."""
+    """`, Xid 79 on GPU 0000:3b:00 (the GPU has fallen off the bus)`: the number that the line names, its meaning."""
     groups = _groups_in(line)
-    if groups.get("worker"):
-        return f" (worker pid {groups['worker']})"
     if groups.get("xid"):
         row = XIDS.get(int(groups["xid"]))
-        return f", Xid {groups['xid']} on GPU {groups['bus']}{f': {row.meaning}' if row else ''}"
+        return f", Xid {groups['xid']} on GPU {groups['bus']}{f' ({row.meaning})' if row else ''}"
     if groups.get("nccl"):
         return f": {_NCCL_ERRORS[int(groups['nccl'])][0]}"
     code = next((value for name, value in groups.items() if name.startswith("code") and value), None)
@@ -208,6 +219,6 @@ def number_in(line: Line) -> str:
         return f" with code {code}{ended_by(int(code))}"
     named = _XID.search(line.text)
     if named and int(named[1]) in XIDS:
-        return f": Xid {named[1]}, {XIDS[int(named[1])].meaning}"
+        return f": Xid {named[1]} ({XIDS[int(named[1])].meaning})"
     meaning = COMPLETIONS.get(int(groups.get("completion") or 0))
-    return f" with {meaning}" if meaning else ""
+    return f": {meaning}" if meaning else ""

@@ -8,13 +8,14 @@ from gdbext.analysis.logs.lines_of_logs import all_lines, lines, waited_in_vain
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, parties_of_ranks
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, who
+from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.knowledge.log_lines import GROUP, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _NUMBER = regex(r"\d{1,6}")
+_LONGEST = 80  # name of a tensor
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 
 
@@ -76,22 +77,23 @@ def watchdogs_gave_up(view: JobView) -> str:
             places.setdefault((operation.lower().lstrip("_"), number), []).append(rank)
             counts.setdefault(count, []).append(rank)
         if len(group.timed_out) > 1:
-            told = ", ".join(
-                f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in sorted(places.items())[:4]
-            )
+            ordered = sorted(places.items(), key=lambda place: min(place[1]))
+            told = [f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in ordered]
             alike = "" if len(places) > 1 else _same_operation(counts)
-            return f"torch's watchdog gave up waiting for collectives: {told}.{alike}"
+            return f"Torch's watchdog timed out on {label_list(told)}.{alike}"
     return ""
 
 
 def _same_operation(counts: Mapping[Optional[int], Sequence[int]]) -> str:
     """Of ranks in one operation, by the number of its elements."""
     if len(counts) == 1 or None in counts:
-        return " These ranks wait in the same collective: read the logs of the other ranks first."
-    sizes = ", ".join(f"{count:,} on {ranks(some)}" for count, some in list(counts.items())[:4] if count is not None)
+        return " All of them were in the same collective, so look first at the ranks that are not named here."
+    sizes = ", ".join(
+        f"{count:,} elements on {ranks(some)}" for count, some in list(counts.items())[:4] if count is not None
+    )
     return (
-        f" They wait in the same collective with different input sizes: {sizes} (elements). That is an error unless "
-        "the operation allows uneven sizes."
+        f" They were in the same collective with different input sizes: {sizes}. That is an error unless the operation "
+        "allows uneven sizes."
     )
 
 
@@ -113,8 +115,8 @@ def _different_operations(view: JobView, group: _Group) -> Optional[Candidate]:
         culprits = parties_of_ranks(view, odd if fewer else tuple(group.timed_out))
         victims = parties_of_ranks(view, ordered[-1][1]) if fewer else ()
         summary = (
-            f"torch's watchdog: the ranks called different operations at SeqNum {number} of the same process group: "
-            f"{words}. None of them can complete."
+            f"According to torch's watchdog, the ranks called different operations at SeqNum {number} of the same "
+            f"process group: {words}. None of these operations can complete."
         )
         confidence = "high" if group.named else "medium"
         return Candidate(
@@ -133,7 +135,7 @@ def _lagging_rank(view: JobView, group: _Group) -> Optional[Candidate]:
     name = next((operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values()), "operation")
     last = max(group.enqueued[rank] for rank in late)
     summary = (
-        f"torch's watchdog: {ranks(waiting)} timed out in {name} number {reached}. {start(ranks(late))} "
+        f"Torch's watchdog reports that {ranks(waiting)} timed out in {name} number {reached}. {start(ranks(late))} "
         f"had enqueued only {last}, so {'it' if len(late) == 1 else 'they'} never reached that operation. "
         f"{'Its stack shows what it' if len(late) == 1 else 'Their stacks show what they'} did instead."
     )
@@ -178,10 +180,10 @@ def _silent_ranks(view: JobView, group: _Group) -> Optional[Candidate]:
     missing, waiting = sorted(one.rank or 0 for one in silent), sorted(group.timed_out)
     name = next(operation.lower().lstrip("_") for _, operation, _ in group.timed_out.values())
     read = all(one.problems for one in silent)  # its own file was read, and has no such line
-    summary = f"torch's watchdog: {ranks(waiting)} timed out in {name}; there is no line of {ranks(missing)}. " + (
-        f"So the log of {ranks(missing)} ends without: {silent[0].problems[0]}."
+    summary = f"Torch's watchdog reports that {ranks(waiting)} timed out in {name}; {ranks(missing)} " + (
+        f"{'has' if len(missing) == 1 else 'have'} no such line: the log ends without {silent[0].problems[0]}."
         if read
-        else f"Either {ranks(missing)} never arrived there, or the log of {ranks(missing)} is not in the text."
+        else f"either never made that call, or the watchdog lines of {ranks(missing)} are not in the text."
     )
     culprits, victims = parties_of_ranks(view, missing), parties_of_ranks(view, waiting)
     return Candidate(
@@ -204,8 +206,14 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
         return None
     ordered = sorted(sets.items(), key=lambda one: len(one[0]))
     odd, usual = ordered[0], ordered[-1]
-    words = "; ".join(f"{ranks(members)} with {tensor[:80]}" for members, tensor in ordered[:4])
-    summary = f"Horovod's coordinator: ranks are ready with different operations: {words}. None can begin."
+    words = "; ".join(
+        f"{ranks(members)} for {tensor if len(tensor) <= _LONGEST else tensor[:_LONGEST] + '…'}"
+        for members, tensor in ordered[:4]
+    )
+    summary = (
+        f"Horovod's coordinator reports that ranks wait for different operations: {words}. None of these operations "
+        "can start."
+    )
     culprits = parties_of_ranks(view, odd[0] if len(odd[0]) < len(usual[0]) else (*odd[0], *usual[0]))
     victims = parties_of_ranks(view, usual[0]) if len(odd[0]) < len(usual[0]) else ()
     return Candidate(

@@ -31,13 +31,15 @@ def in_report(one: Party) -> str:
     locks = next(filter(None, map(_TAKES_LOCK.search, problems)), None)
     if locks is not None:
         thread = "The main thread" if one.id == "main" else f"Thread {one.id}"
-        place = f", in {where(one)}" if reported_place(one) is not None else "; who called that is not in the text"
+        place = (
+            f", in {where(one)}" if reported_place(one) is not None else "; the text does not show the calling function"
+        )
         text = f"{thread} took lock {locks['wanted']} while it held {locks['held']}{place}."
         orders = sum(any(map(_TAKES_LOCK.search, thread.problems)) for thread in one.process.threads)
         return (
             text
             if orders > 1
-            else f"{text} The places where other threads take them in another order are not in the text."
+            else f"{text} The text does not show where other threads take these locks in another order."
         )
     other = next((text for text in problems if text.startswith((FREED, OTHER_ACCESS))), "")
-    return f"That was in {where(one)}{f'; {other}' if other else ''}."
+    return f"The error was found in {where(one)}{f'; {other}' if other else ''}."

@@ -10,7 +10,7 @@ from gdbext.analysis.logs.lines_of_logs import all_lines
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.view.places import place, where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, WATCHDOG_ENDED
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex
@@ -128,10 +128,11 @@ def _summary(
     error = failure.error
     named = f" ({error.name}, {error.number})" if error else ""
     text = failure.text.strip().rstrip(".")
+    text = text[: -len(error.name) - 2].rstrip() if error and text.endswith(f"({error.name})") else text
     at = f" at {failure.file}:{failure.line}" if failure.file else ""
     inside = _engine_place(culprits)
-    subject = f"{start(who(culprits))} died of a failed check" if culprits else "A check failed"
-    summary = f"{subject}{at}: {text[:_LONGEST]}{named}.{f' The check is in {inside}.' if inside else ''}"
+    subject = f"{start(who(culprits))} ended on a failed check" if culprits else "A check failed"
+    summary = f'{subject}{at}: "{text[:_LONGEST]}"{named}.{f" The error was reported in {inside}." if inside else ""}'
     if asserted:
         summary += f" An assert in a kernel failed: {asserted}."
     elif _is_fault(failure):
@@ -141,7 +142,7 @@ def _summary(
     elif seen_by_watchdog:
         summary += f" {_ONLY_SEEN}"
     elif error is not None and error.sticky is False:
-        summary += " The call itself failed."
+        summary += " The checked call itself failed, not an earlier kernel."
     if victims:
         summary += f" {start(who(victims))} {verb(victims, 'waits', 'wait')} for work that can no longer complete."
     return summary
@@ -173,9 +174,9 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
     dead = {one.index for one in dying}
     victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
     summary = (
-        f"{start(who(dying))} {verb(dying, 'reports', 'report')} a failed call of the GPU runtime, "
-        f"in {where(dying[0])}. The stack does not show which error: the exception's message or the log does, and "
-        "`gdbext error NUMBER` explains it."
+        f"{start(who(dying))} {verb(dying, 'reports', 'report')} in {closed(where(dying[0]))} that a call to the "
+        "GPU runtime failed. The stack does not show the error: look for its number in the exception's message or the "
+        "log; `gdbext error NUMBER` explains it."
     )
     confidence = "medium" if victims else "low"
     return Candidate(
@@ -196,7 +197,7 @@ def bus_error(view: JobView) -> Optional[Candidate]:
     dead = {one.index for one in dying}
     victims = [party for party in view.of(*COMMUNICATION, "init") if party.index not in dead]
     shared = any(_SHARED_MEMORY.search(name) for one in dying for name in calls_of(one))
-    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: a mapped page has no memory behind it. " + (
+    summary = f"{start(who(dying))} got SIGBUS in {where(dying[0])}: a mapped page has no backing memory. " + (
         "With NCCL's shared memory the usual cause is a full /dev/shm."
         if shared
         else "The usual causes are a full /dev/shm and a truncated file."

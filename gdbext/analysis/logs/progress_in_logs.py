@@ -22,10 +22,10 @@ def how_far(view: JobView, process: Optional[RankSnapshot]) -> str:
     done, asked = next(((int(one["completed"]), int(one["enqueued"])) for one in counted if one), (0, 0))
     if process is None or done >= asked:
         return ""
-    reached = f"work {done}" if done >= 0 else "no work"
+    reached = f"work item {done}" if done >= 0 else "no work item"
     return (
-        f" {start(process.label)} had completed {reached} and enqueued work up to {asked}: it made the call that timed "
-        "out. The logs of the other ranks show how far they got."
+        f" {start(process.label)} had completed {reached} and enqueued items up to {asked}, so it did make the call "
+        "that timed out. Compare the other ranks' logs to see how far each of them got."
     )
 
 
@@ -48,36 +48,37 @@ def announced(view: JobView, telling: Line) -> str:
     places: Dict[Tuple[int, str], List[int]] = {}
     for rank, reached in last.items():
         places.setdefault(reached, []).append(rank)
-    told = "; ".join(f"{ranks(places[one])} number {one[0]} ({one[1]})" for one in sorted(places, reverse=True)[:4])
-    text = f"By the log, the last collectives that torch announced are: {told}."
+    told = "; ".join(f"{ranks(places[one])} no. {one[0]} ({one[1]})" for one in sorted(places, reverse=True)[:4])
+    text = f"The last collectives that torch logged: {told}."
     behind = sorted(rank for rank, (number, _) in last.items() if number < max(last.values())[0])
     if not behind:
-        return f"{text} None of these ranks is behind. The cause is unknown."
+        return f"{text} None of these ranks is behind."
     late = f"{start(ranks(behind))} {'is' if len(behind) == 1 else 'are'} behind"
     return (
-        f"{text} {late}, unless the text ends before the next line of {ranks(behind)}, or these collectives are of "
-        "different process groups, each of which counts its own. The cause is unknown."
+        f"{text} {late}, unless the log was cut off before the next line of {ranks(behind)}, or the numbers belong to "
+        "different process groups (each group counts separately)."
     )
 
 
 def members_counted(view: JobView) -> str:
-    """` By the log, rank 0 has joined and rank 1 has not.`, where a line of torch's store counts the members."""
+    """` According to the log, rank 0 has joined, and rank 1 has not.`, where torch's store counts the members."""
     found = _counts(view)
     if not found:
         return ""
     joined, members = max(int(one["joined"]) for one in found), int(found[-1]["all"])
     if is_crowded(view):
         return (
-            f" The log counts {joined} members of {members}: another job or an earlier run uses the same store, or the "
-            "ranks were started with different world sizes."
+            f" The log counts {joined} members where the world size is {members}: another job, or what is left of an "
+            "earlier run, uses the same store, or the ranks were started with different world sizes."
         )
     waiting = sorted({int(one["rank"]) for one in found if one["rank"]})
     missing = [rank for rank in range(members) if rank not in waiting]
     of_all = all(_OF_ALL.search(one.string) for one in found) and len(missing) == members - len(waiting)
     if of_all and joined == len(waiting) and missing:
-        return f" By the log, {ranks(waiting)} {_have(waiting)} joined, and {ranks(missing)} {_have(missing)} not."
+        here, not_here = (f"{ranks(some)} {_have(some)}" for some in (waiting, missing))
+        return f" According to the log, {here} joined, and {not_here} not."
     those = f", among them {ranks(waiting)}" if waiting else ""
-    return f" By the log, {joined} of {members} members {'has' if joined == 1 else 'have'} joined{those}."
+    return f" According to the log, {joined} of {members} members {'has' if joined == 1 else 'have'} joined{those}."
 
 
 def is_crowded(view: JobView) -> bool:

@@ -47,10 +47,11 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
     whole = not others and len(members) > 1 and view.given is Given.LIVE
-    found = "Nothing hangs." if whole else "No sign of a hang."
+    found = "Nothing hangs." if whole else "There is no sign of a hang."
+    rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
-        f"where idle workers wait. {'A single process cannot show whether its peers are idle too.' if alone else found}"
+        f"where idle workers wait. {rest}"
     )
     unread = any(not task.frames for party in idle for task in party.process.tasks)
     confidence = "low" if alone or unread else "high" if whole else "medium"

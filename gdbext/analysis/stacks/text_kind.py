@@ -15,7 +15,13 @@ from gdbext.model.text.patterns import regex
 _MISSING = regex(r"not in the text: (?P<frames>frames 0-(?!1\b)\d{1,6})(?:,|$)")
 _KILLED, _HUNG = regex(KILLED), regex(r".*(?P<line>INFO: task \S.{0,60} blocked for more than \d{1,9} seconds)")
 _LEFT_BY_SIGNAL = regex(INTERRUPTED)
+_IS_DOING = regex(r"\b(?:is|are)(?= (?:doing|making|merely|probably|stuck)\b)")
 _ROWS = [(regex(row.says), regex(row.pasted_from), regex(row.under), regex(row.not_inner), row) for row in TEXT_KINDS]
+
+
+def past(text: str) -> str:
+    """What a stack leaves open, of a thread that has left the call since."""
+    return _IS_DOING.sub(lambda found: "was" if found[0] == "is" else "were", text)
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,9 @@ class Shown:
         """A sentence behind those about so many stacks, which only helpers have where that is 0."""
         if self.row.alone:
             return ""
-        when = self.when.replace(" it ", " them ") if parties > 1 else self.when
-        return f"These stacks are from the moment{when}." if when else "" if parties else self.open
+        stack = "This stack was" if parties == 1 else "These stacks were"
+        when = self.when.replace(" it ", " the processes " if parties > 1 else " the process ")
+        return f"{stack} taken{when}." if when else "" if parties else self.open
 
     def past(self, does: str) -> str:
         """`waited for a lock in f when ...`, of what a thread did at that moment."""
@@ -83,7 +90,7 @@ def killed(thread: Optional[ThreadStack]) -> str:
     """What a stack of the kernel shows of a thread that has been killed and has not ended; "" of any other one."""
     if thread is None or not any(_KILLED.match(frame.function or "") for frame in thread.calls):
         return ""
-    return "has been killed (by a signal, or by the exit of another thread), so kill -9 changes nothing"
+    return "is already being killed (by a signal, or by the exit of another thread), so kill -9 changes nothing"
 
 
 def hung_task(process: RankSnapshot) -> str:

@@ -44,6 +44,8 @@ _LONGER = "samples that are far apart tell a long step from a rank that is stuck
 _HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
 _FILES = ((LOCK_FILE, LOCK_NAMES, "FILE"), (LOG_FILE, LOG_NAMES, "the log of that process"))
 MOST = 5
+_MOST_CHARACTERS = 200
+"""From which on an answer cuts advice."""
 
 
 def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
@@ -79,7 +81,7 @@ def _after_the_look(remedy: Remedy, shown: Optional[Shown]) -> Remedy:
         return remedy
     if shown.row.advice:
         return Remedy(shown.row.advice, shown.row.reason)
-    action = f"{remedy.action[:1].lower()}{remedy.action[1:]}"
+    action = f"{remedy.action[:1].lower()}{remedy.action[1:]}".replace(PID, "PID")  # the next process has another one
     return replace(remedy, action=f"{shown.row.again}: {action}") if shown.row.again else remedy
 
 
@@ -90,7 +92,8 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
     for place, names, unknown in _FILES:
         if place in action:
             found = next(filter(None, (re.search(names, line.text) for line in lines(view))), None)
-            action = action.replace(place, found["path"] if found else unknown)
+            named = action.replace(place, found["path"]) if found else ""
+            action = named if named and len(named) < _MOST_CHARACTERS else action.replace(place, unknown)
     action = action.replace(CORE, _core_of(view))
     pid, host = _pid(view)
     there = f"On {host}: " if host and any(word in action for word in (PID, PLACE)) else ""
@@ -101,7 +104,9 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
     if PLACE in action or OF_EACH in action:
         tool = _dump_of(view)
         action = action.replace(PLACE, tool.command.replace("PID", pid)).replace(OF_EACH, tool.command)
-        action = f"{tool.when}: {action[:1].lower()}{action[1:]}" if tool.when else action
+        action = f"{tool.when}, {action[:1].lower()}{action[1:]}" if tool.when else action
+        otherwise = f" ({tool.otherwise})" if tool.otherwise else ""
+        action += otherwise if len(action) + len(otherwise) < _MOST_CHARACTERS else ""
     return f"{there}{action[:1].lower()}{action[1:]}" if there else action
 
 

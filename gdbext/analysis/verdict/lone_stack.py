@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
-from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, shown_by
+from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.places import (
     LOCKED,
@@ -38,8 +38,20 @@ from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
+_UNREAD = {
+    "unread": "is not in the text",
+    "unseen": "the text does not show",
+    "Unseen": "The text does not show",
+}
+_UNREAD_OF_CORES = {
+    "unread": "was not read",
+    "unseen": "what was read does not show",
+    "Unseen": "What was read does not show",
+}
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
+_ONE_WORD = regex(r"[a-z]+")
+"""A function that reads like a word of the sentence, as `back`."""
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
 
@@ -49,8 +61,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     name, given = _alone_name(party), party.process.given
     if party.process.source in CHECKERS and not last_words:
         return (
-            "The text is the end of a checker's report: its head, which names the error, is missing. The stack shows "
-            f"what led to it: {where(party)}."
+            "The text is the end of a sanitizer or Valgrind report; its first lines, which name the error, are "
+            f"missing. The stack shows the place: {where(party)}."
         )
     if party.group != "fatal":
         there = _special(party)
@@ -59,32 +71,40 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         named = captures.get(SYMBOL) if party.kind == "mutex" else None
         usual = NAMED_LOCK if named else WITHOUT_TIMER.get(usual, usual) if captures.get(UNTIL) == 0 else usual
         does = (there.does if there is not None else "") or usual
-        does = filled_in(does, {"where": where(party), "lock": str(named)})
+        spot = where(party)
+        spot = f"{spot}()" if _ONE_WORD.fullmatch(spot) else spot
+        does = filled_in(does, {"where": spot, "lock": str(named)})
         shown = shown_by(party.process, party.thread)
-        if party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls)):
-            does = "waits for a lock; none of its frames names the code that takes it"
+        one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
+        nobody = party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls))
+        if nobody:
+            shows = "the text has only the innermost frame of its stack, which" if one_frame else "its stack"
+            does = f"waits for a lock; {shows} does not show which code asked for it"
         if shown is not None:
             does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
         if shown is not None and shown.open:
             explanation = shown.open
         elif idle:
             is_, are = ("was", "were") if shown is not None and shown.when else ("is", "are")
-            others = f"{start(who(idle))} {verb(idle, is_, are)} idle"
-            explanation = f"{others}. That does not show whether {who([party])} {is_} stuck or at work."
+            subject = name[:1].lower() + name[1:]
+            explanation = (
+                f"{start(who(idle))} {verb(idle, is_, are)} idle. The stacks do not show whether {subject} {is_} stuck "
+                "or working."
+                if party not in idle
+                else "An idle thread waits there too; the stacks do not show whether the rest of the process "
+                f"{is_} stuck or working."
+            )
         elif party.kind == "gil" and any(thread.gil for thread in party.process.threads):
             explanation = _holder(party)
         elif party.kind in LOCKED and len(party.process.threads) > 1:
-            explanation = f"Nothing that was read shows which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
+            explanation = f"The stacks do not show which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            usual = OPEN.get(party.kind, "One look cannot show whether it makes progress.")
+            usual = OPEN.get(party.kind, "A single dump cannot show whether it is making progress.")
             explanation = _further_out(party, usual if there is None else there.open)
-            one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
-            if one_frame and there is None:
-                explanation = f"The text has only this frame of its stack. {explanation}"
-            explanation = explanation.replace(
-                "{unread}", "is not in the text" if given is Given.TEXT else "was not read"
-            )
-            explanation = explanation.replace("makes", "made") if shown is not None and shown.when else explanation
+            if one_frame and there is None and not nobody:
+                explanation = f"The text has only this one frame of the stack. {explanation}"
+            explanation = filled_in(explanation, _UNREAD if given is Given.TEXT else _UNREAD_OF_CORES)
+            explanation = past(explanation) if shown is not None and shown.when else explanation
         else:
             explanation = (
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
@@ -96,7 +116,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         if party.thread is not None and party.thread.calls
         else "died"
     )
-    why = "The stack does not show why; the log before it may."
+    why = "The stack does not show why; the log lines above it may."
     missing = missing_inside(party.thread)
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}"
@@ -104,7 +124,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             state, why = f"{killed(party.thread)}; it is still in {where(party)}", ""
         why = " ".join(filter(None, [why, hung_task(party.process)]))
     elif missing:
-        state = f"died in a call from {where(party)}; {missing}, the innermost ones, are not in the text"
+        unseen = f"a function that the text does not show ({missing} are missing)"
+        state = f"died in {unseen}, reached through {where(party)}"
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
     reason = f"The log says: {last_words}" if last_words else why

@@ -43,7 +43,9 @@ def without_cause(view: JobView) -> Candidate:
     elif stop is not None and stop.at_a_stop:
         text = f"{start(in_places(parties))}. {stop.open}"
     elif kinds == {"fatal"}:
-        text = f"{start(in_places(parties))}. The logs before these stacks give the reason."
+        tracebacks = all(party.process.source == "text:traceback" for party in parties)
+        reason = "exceptions below these tracebacks" if tracebacks else "log lines above these stacks may"
+        text = f"{start(in_places(parties))}. The {reason} give the reason."
     elif alike and parties[0].kind == "ipc-queue":
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])} for something that another process or "
@@ -53,26 +55,26 @@ def without_cause(view: JobView) -> Candidate:
         on_gpu = parties[0].kind not in ("gloo", "mpi", "io")
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
-            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes long; "
-            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} shows which."
+            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes a long time; "
+            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} can tell."
         )
     elif "fatal" in kinds:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (
             f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
-            f"The log of {who(dying[:1])} around the stack gives the reason."
+            f"The log lines around the stack of {who(dying[:1])} may give the reason."
         )
     elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:
         text = (
-            f"{start(in_places(parties))}. If these are two ranks, they fit each other: check that rank, tag and "
-            "communicator are the same; if they are, the transport between them does not deliver."
+            f"{start(in_places(parties))}. If these are two ranks, the calls match: check that peer rank, tag and "
+            "communicator agree; if they do, the transport does not deliver the message."
         )
     else:
-        look = {Given.LIVE: "; a second sample shows which", Given.TEXT: "; a second dump shows which"}
-        late = f"They may wait for each other, or one may only be late{look.get(view.given, '')}."
+        look = {Given.LIVE: "; a second sample can tell", Given.TEXT: "; a second dump can tell"}
+        late = f"They may be waiting for each other, or one may just be slow{look.get(view.given, '')}."
         if stop is not None and stop.when:  # they do so no more
-            late = "Whether they waited for each other, or one was only late, is not in the text."
+            late = "The text does not show whether they waited for each other, or one was just slow."
         text = f"{start(in_places(parties))}. {late}"
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.

@@ -25,7 +25,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 LONGEST_NAME = 80
-ONLY_REPORTS = "That call only reports the crash; the call that failed is not on this stack."
+ONLY_REPORTS = "That call only raises or reports the failure; the call that failed is not on this stack."
 _MOST_PLACES = 2
 _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
@@ -45,7 +45,7 @@ def place(frame: Optional[Frame]) -> str:
         return "an unknown place"
     name = NAMES.known_frame(frame).name
     if name is None:
-        nameless = f"{_file(frame.library)} (no symbols)" if frame.library else "a function without a name"
+        nameless = f"an unnamed function of {_file(frame.library)}" if frame.library else "code without symbols"
         return f"{_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
     owner = _LAMBDA_OWNER.search(name) if name.startswith(STANDARD_NAMES) else None
     if owner is not None:  # the library's function that calls it
@@ -139,7 +139,7 @@ def died_at(party: Party) -> str:
         return str(hit["name"])
     below_python = bool(calls) and calls[0].language == "python" and any(map(_SIGNAL_IN_NATIVE.search, problems))
     native = below_python or (bool(calls) and calls[0].function in CALLS_C)
-    return f"native code called by {where(party)}" if native else where(party)
+    return f"native code called from {where(party)}" if native else where(party)
 
 
 def reported_place(party: Party) -> Optional[Frame]:

@@ -40,7 +40,9 @@ def _inside_driver(drawing: Drawing) -> None:
         ends = any(_ENDS.match(one.function or "") for one in frames)
         if frames and (ends or thread.state == "D"):
             rank = drawing.rank(party)
-            driver = drawing.resource("driver", rank.id, f"the kernel's driver {frames[0].module}", "faulted")
+            driver = drawing.resource(
+                "driver", rank.id, f"kernel module {(frames[0].module or '').strip('[]')}", "faulted"
+            )
             drawing.clear(rank)
             drawing.join(rank, driver, party.kind, "assumed", drawing.fact(party))
 
@@ -53,5 +55,5 @@ def _kernel(drawing: Drawing) -> None:
                 own = next((party for party in drawing.view.parties if party.index == process.index), None)
                 party = Party(process=process, thread=thread, judged=one, group=group_of(one), is_thread=True)
                 node = drawing.rank(own) if own is not None else drawing.of(party)
-                driver = drawing.resource("driver", process.index, f"the kernel's driver ({thread.wchan})", "faulted")
+                driver = drawing.resource("driver", process.index, f"kernel function {thread.wchan}", "faulted")
                 drawing.join(node, driver, one.kind, "proven", drawing.fact(party))

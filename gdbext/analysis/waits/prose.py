@@ -12,15 +12,17 @@ from gdbext.analysis.view.places import called_from, is_in, operation, taken_in,
 from gdbext.analysis.view.wording import filled_in, label_list, start, verb, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
+from gdbext.knowledge.causes.remedies.remedy_constants import SLEEPS
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
 from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}
-_SLEEPS = re.compile(r"(?:Nt|Zw)DelayExecution|SleepEx?$|_*(?:GI_)?(?:clock_)?(?:nano|u)?sleep(?:_nocancel|64)?$")
+_SLEEPS = re.compile(SLEEPS)
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
@@ -36,10 +38,12 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
     root = one.chain[-1].target if one.chain else one.roots[0]
     roles["root"] = root.label
-    roles["during"] = f", during the shutdown in {root.label}" if root.label not in roles["where"] else ", a shutdown"
+    during = f", during shutdown ({root.label})" if root.label not in roles["where"] else ", a shutdown function"
+    roles["during"] = f"{during}, {roles['ending']}" if roles["ending"] else during
     shown = shown_by(culprits[0].process, culprits[0].thread) if culprits else None
     ended = shown is not None and bool(shown.row.when)
-    roles["Unclear"] = "" if ended else "One sample cannot show whether that wait ends."
+    roles["One_look"] = f"A single {_look((*culprits, *victims))}"
+    roles["Unclear"] = "" if ended else f"{roles['One_look']} cannot show whether this wait will ever end."
     roles["gone"] = f"{root.label} has ended" if root.pid is not None else root.label
     roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""
@@ -58,10 +62,12 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "do": verb(subjects, "does", "do"),
         "open": verb(subjects, "opens", "open"),
         "tear": verb(subjects, "tears", "tear"),
-        "set": verb(subjects, "sets", "set"),
         "wait_c": verb(subjects, "waits", "wait"),
         "where": where(subjects[0]) if subjects else "a place that could not be read",
         "ending": _ending(subjects[0]) if subjects else "",
+        "wait_there": verb(subjects, "sleeps", "sleep")
+        if subjects and not _ending(subjects[0])
+        else verb(subjects, "waits", "wait"),
         "torn": "a communicator"
         if subjects and subjects[0].kind == "nccl-destroy-abort"
         else "a communicator or a context",
@@ -78,14 +84,21 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
     }
 
 
+def _look(culprits: Sequence[Party]) -> str:
+    return "sample" if any(party.process.given is Given.LIVE for party in culprits) else "dump"
+
+
 def _ending(party: Party) -> str:
-    """What a shutdown waits for."""
+    """What a shutdown waits for; nothing where it sleeps."""
     if party.kind in ("mutex", "gil"):
         return "for a lock" if party.kind == "mutex" else "for the GIL"
-    innermost = next(iter(calls_of(party)), "")
-    if _SLEEPS.match(innermost):
-        return "by sleeping"
+    if _sleeps(party):
+        return ""
     return "for a thread to end" if party.judged.rule in JOINS else "for a thread or process to end"
+
+
+def _sleeps(party: Party) -> bool:
+    return _SLEEPS.match(next(iter(calls_of(party)), "")) is not None
 
 
 def _behind(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[str, str]:
@@ -118,8 +131,10 @@ def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Pa
 
 def _who_was_read(subjects: Sequence[Party]) -> str:
     """That nobody is seen to have the GIL, which says little of a process one thread of which was read."""
-    several = any(len(party.process.threads) > 1 for party in subjects)
-    return "No thread that was read holds it or runs Python code." if several else "No other thread was read."
+    if any(len(party.process.threads) > 1 for party in subjects):
+        return "No thread that was read holds it or runs Python code."
+    pasted = all(party.process.given is Given.TEXT for party in subjects)
+    return "The text shows no other thread." if pasted else "No other thread was read."
 
 
 def _awaited(one: Hypothesis, subjects: Sequence[Party]) -> Dict[str, str]:
@@ -234,9 +249,7 @@ def _heading(turn: Sequence[Edge]) -> str:
     of = "" if place == ONLY else f" of {place}"
     if len(threads) == 1:
         several = any(edge.source.kind == "unknown" for edge in turn)
-        return (
-            f"A thread{of} waits for one that waits for it" if several else f"Self-deadlock{of.replace('of', 'in', 1)}"
-        )
+        return f"Two threads{of} wait for each other" if several else f"Self-deadlock{of.replace('of', 'in', 1)}"
     count = {2: "Two"}.get(len(threads), f"{len(threads):,}")
     words = "wait for each other" if len(threads) == 2 else "wait for each other in a circle"
     return f"{count} threads{of} {words}"
@@ -250,13 +263,17 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     count = len(_threads(turn))
     first = turn[0].source.thread if turn else None
     party = next((party for party in culprits if party.id == first), None)
-    place = f"{'it' if count == 1 else 'the first'} is in {taken_in(party)}" if party is not None else ""
+    several = len({one.process for one in _threads(turn)}) > 1
+    alone = count == 1 and all(edge.source.kind != "unknown" for edge in turn)
+    name = "the thread" if alone else _name(turn[0].source, several) if turn else ""
+    place = f"{name} is in {taken_in(party)}" if party is not None else ""
     if one.weakest == "assumed":
-        told = "The holder is" if count == 1 else "Who holds what is"
-        return " ".join(filter(None, [f"{start(place)}." if place else "", f"{told} inferred from the stacks."]))
+        told = "That it holds the lock is inferred from its stack."
+        told = told if alone else "Who holds which lock is inferred from the stacks."
+        return " ".join(filter(None, [f"{start(place)}." if place else "", told]))
     if not victims:
         nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
-        return f"{nobody} proceed{'; ' if place else ''}{place}."
+        return f"{nobody} proceed{'; ' if place else ''}{place.replace('the thread', 'it', 1) if alone else place}."
     blamed = _process(_threads(turn)[0])
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
@@ -279,7 +296,7 @@ def chain_text(way: Sequence[Edge]) -> str:
     for edge, following in zip_longest(way, (*way[1:], *around)):
         if edge.kind in (*_HELD, "left"):
             continue
-        subject = _name(edge.source, several)
+        subject = "that thread" if edge.source.kind == "unknown" and pieces else _name(edge.source, several)
         if edge.kind == "other end":
             if pieces and edge.source.kind == "peer" and not edge.source.sentence:
                 pieces[-1] += f", whose other end {_name(edge.target, several)} has"
@@ -296,7 +313,8 @@ def chain_text(way: Sequence[Edge]) -> str:
             why = why if following.target.sentence else f"{why} {LINKS[following.kind]}"
             pieces.append(f"{subject} waits for {_thing(edge.target)}: {why}")
         elif following.target.id == edge.source.id:
-            pieces.append(f"{subject} waits for {_thing(edge.target)} that it holds itself")
+            own = " that" if _thing(edge.target).startswith("a ") else ", which"
+            pieces.append(f"{subject} waits for {_thing(edge.target)}{own} it already holds")
         else:
             pieces.append(f"{subject} waits for {_thing(edge.target)} that {_name(following.target, several)} holds")
     shown = pieces[:_MOST_STEPS]

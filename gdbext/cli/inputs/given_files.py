@@ -160,9 +160,9 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
             )
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
         hint = (
-            "give a Python traceback or the last 200 lines of the log, or dump the threads while the process runs "
-            "(py-spy dump --native --pid PID > dump.txt; without Python: gdb -p PID -batch -ex 'thread apply all bt' > "
-            "dump.txt), then gdbext diagnose dump.txt"
+            "give it a Python traceback or the last 200 lines of the log (gdbext diagnose FILE), or dump the threads "
+            "while the process runs (py-spy dump --native --pid PID > dump.txt; without Python: gdb -p PID -batch -ex "
+            "'thread apply all bt' > dump.txt) and run: gdbext diagnose dump.txt"
         )
         raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
     return snapshot, None

@@ -27,7 +27,8 @@ _RUNTIMES = ("/docker/", "/containerd/", "/containers/storage/", "/libpod/", "/k
 # First what helps while the job hangs: a new start of its container ends it. Tried with Podman (docs/safety.md).
 _CAPABILITY = {
     "kubernetes": (
-        "add a debug container: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general; for the next "
+        "add a debug container: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general -- gdbext "
+        "diagnose; for the next "
         'start: securityContext: {capabilities: {add: ["SYS_PTRACE"]}} in the container'
     ),
     "podman": (
@@ -54,7 +55,8 @@ _SECCOMP = {
 }
 
 _ENTERING = {
-    "kubernetes": "debug with kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin",
+    "kubernetes": "debug with kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=sysadmin -- gdbext "
+    "diagnose",
     "podman": "start the container of this gdb with --cap-add=SYS_ADMIN",
     "docker": "start the container of this gdb with --cap-add=SYS_ADMIN",
     "host": "run gdb with sudo",

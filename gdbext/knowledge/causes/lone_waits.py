@@ -20,19 +20,19 @@ from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
 _FOR_THE_GPU = "waits for the GPU in {where}"
-_FOR_A_THREAD = "waits for another thread in {where}"
-_FOR_A_THREAD_OR_TIMER = "waits in {where} for another thread or a timer"
+_FOR_A_THREAD = "waits for another thread, in {where}"
+_FOR_A_THREAD_OR_TIMER = "waits for another thread or a timer, in {where}"
 _IN_THE_DRIVER = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas")
 
 DOES: Mapping[str, str] = {
-    "pinned-host-alloc": "allocates or frees page-locked memory in {where}, which waits for the GPU",
-    "device-alloc": "allocates GPU memory in {where}, which may wait for the GPU",
-    "device-free": "frees GPU memory in {where}, which waits for the GPU",
+    "pinned-host-alloc": "is allocating or freeing page-locked memory, which waits for the GPU, in {where}",
+    "device-alloc": "allocates GPU memory, which may wait for the GPU, in {where}",
+    "device-free": "frees GPU memory, which waits for the GPU, in {where}",
     "kernel-launch": "launches GPU work in {where}",
     "stream-sync": _FOR_THE_GPU,
     "event-sync": _FOR_THE_GPU,
     "device-sync": _FOR_THE_GPU,
-    "memcpy-sync": "copies memory in {where}, which waits for the GPU",
+    "memcpy-sync": "copies memory, which waits for the GPU, in {where}",
     "nccl-init": "sets up a communicator in {where}",
     "gloo": "waits for a Gloo peer in {where}",
     "store-wait": "waits at the rendezvous store in {where}",
@@ -49,20 +49,25 @@ WITHOUT_TIMER = {_FOR_A_THREAD_OR_TIMER: _FOR_A_THREAD}
 NAMED_LOCK = "waits for the lock {lock} in {where}"
 """Of a mutex whose variable the text names."""
 
-IDLE_OR_LOST = "Whether it is only idle, or another thread should have woken it, {unread}."
+IDLE_OR_LOST = "{Unseen} whether it is merely idle or should have been woken by another thread."
 _OF_THE_GPU = (
-    "What keeps the GPU busy {unread}; in a job with several ranks it is often a collective that waits for one of them."
+    "{Unseen} what keeps the GPU busy; in a job with several ranks it is often a collective that waits for another "
+    "rank."
 )
-_OF_THE_DRIVER = "Why it does not return {unread}: the GPU may be busy, or another thread may hold the driver's lock."
-_OF_CHILD = "What the child does {unread}."
-_OF_PEERS = "Which peer it waits for {unread}."
-BEGUN = "By its name, {caller} is work in progress, so the thread is hardly idle. Which thread should wake it {unread}."
+_OF_THE_DRIVER = (
+    "{Unseen} why the call does not return; the GPU may be busy, or another thread may hold a lock of the driver."
+)
+_OF_CHILD = "{Unseen} what the child is doing."
+_OF_PEERS = "It is probably waiting for a peer; {unseen} which."
+BEGUN = (
+    "Judging by its name, {caller} does work, so the thread is probably not idle. {Unseen} which thread should wake it."
+)
 """In place of that, where a frame further out is called so."""
 RUNS_LOCKED = (
-    "{caller}, further out, by its name runs with a lock held: if it is the same lock, the thread waits for itself. "
-    "If not, the thread that holds it {unread}."
+    "The name of its caller {caller} suggests that a lock is already held there: if it is this lock, the thread waits "
+    "for itself. If not, {unseen} which thread holds it."
 )
-MAIN_UNREAD = "Thread 1, the main thread, {unread} either."
+MAIN_UNREAD = "The main thread, thread 1, {unread}."
 """Behind that, where a debugger's first thread is not in the text."""
 
 OPEN: Mapping[str, str] = {
@@ -71,25 +76,25 @@ OPEN: Mapping[str, str] = {
     "device-free": _OF_THE_GPU,
     "cublas": _OF_THE_DRIVER,
     "module-load": _OF_THE_DRIVER,
-    "kernel-launch": "Why it blocks {unread}: a full launch queue, CUDA_LAUNCH_BLOCKING=1, or a kernel that must be "
-    "loaded first.",
+    "kernel-launch": "{Unseen} why the launch blocks; possible reasons are a full launch queue, "
+    "CUDA_LAUNCH_BLOCKING=1, or a kernel that must be loaded first.",
     "stream-sync": _OF_THE_GPU,
     "event-sync": _OF_THE_GPU,
     "device-sync": _OF_THE_GPU,
     "memcpy-sync": _OF_THE_GPU,
-    "nccl-init": "Whether a rank has not joined, and which, {unread}.",
-    "nccl-group-launch": "Whether a rank has not arrived there, and which, {unread}.",
-    "nccl-destroy-abort": "Which rank or kernel it waits for {unread}.",
+    "nccl-init": "{Unseen} which rank, if any, has not joined.",
+    "nccl-group-launch": "{Unseen} which rank, if any, has not reached this call.",
+    "nccl-destroy-abort": "{Unseen} which rank or kernel it waits for.",
     "mpi": _OF_PEERS,
     "gloo": _OF_PEERS,
-    "store-wait": "Whether a rank has not joined, and which, {unread}.",
+    "store-wait": "{Unseen} which rank, if any, has not joined.",
     "ipc-queue": "The process that should send it {unread}.",
     "gil": "The thread that holds the GIL {unread}.",
     "mutex": "The thread that holds the lock {unread}.",
     "condvar-idle": IDLE_OR_LOST,
-    "io": "What it waits for {unread}.",
+    "io": "{Unseen} which file, socket or device it waits for.",
 }
-"""Kinds without a row: one look cannot show whether it makes progress."""
+"""Kinds without a row: a single dump cannot show whether it is making progress."""
 
 
 @dataclass(frozen=True)
@@ -115,105 +120,106 @@ _JOINS = (
 OPEN_THERE: Tuple[OpenThere, ...] = (
     OpenThere(
         ("condvar-idle", "io"),
-        "What those processes do {unread}.",
-        does="waits for the processes that it started, in {where}",
+        "{Unseen} what those processes are doing.",
+        does="waits for its child processes, in {where}",
         rules=PARENTS,
     ),
     OpenThere(
         ("condvar-idle",),
-        "Whether one of them is stuck or still at work {unread}.",
+        "{Unseen} whether one of them is stuck or still working.",
         does="waits for the other threads of its pool, in {where}",
         rules=("openmp-caller", "tbb-caller", "pool-caller"),
     ),
     OpenThere(
         ("mpi",),
-        "Whether the end of MPI waits for another rank, for the launcher or for a thread of its own {unread}.",
+        "{Unseen} whether it waits for another rank, for the launcher or for a thread of its own.",
         function=r"(?:ompi_mpi_(?:instance_)?|P?MPI_|MPID_|internal_)[Ff]inali[sz]e\w*$",
     ),
     OpenThere(
         ("nccl-init", "device-alloc"),
-        "Every rank of the communicator must make that call; whether one has not, and which, {unread}.",
+        "Every rank of the communicator must make that call; {unseen} which rank, if any, has not.",
         function=r"ncclComm(?:Window)?(?:Register|Deregister)\w*$",
         does="registers a buffer with a communicator in {where}",
     ),
     OpenThere(
         ("ipc-queue",),
-        "Whether the driver has exported that function {unread}.",
+        "{Unseen} whether the driver has exported that function.",
         function=r"fetch_registered_method$|_wait_for_function$|fetch_and_register_\w+$",
-        does="has a task of Ray and waits for its function in {where}",
+        does="has a Ray task and waits for the task's function to be exported, in {where}",
     ),
     OpenThere(
         ("io",),
-        "One look cannot show whether it makes progress.",
+        "A single dump cannot show whether it is making progress.",
         function=r"spawnv_passfds$|_?fork_exec$",
         does="is in {where}, which starts a child process",
     ),
     OpenThere(
         ("mpi", "stream-sync", "event-sync", "nccl-group-launch", "native-compute", "unknown"),
-        "That call returns at once. Whether a loop around it waits, and for whom, {unread}.",
+        "That call returns at once. {Unseen} whether it is called in a loop, or for which peer that loop waits.",
         function=RETURNS_AT_ONCE,
         does="is in {where}",
     ),
     OpenThere(
         ("condvar-idle",),
-        "Who should trigger that event {unread}; it can be on another node.",
+        "{Unseen} what should trigger that event; the trigger may be on another node.",
         function=BEGUN_IN_REALM,
-        does="runs a task that waits for an event of Realm, in {where}",
+        does="is in a task that waits for a Realm event, in {where}",
     ),
     OpenThere(
         ("condvar-idle",),
-        "Which server has not answered {unread}.",
+        "{Unseen} which server has not answered.",
         function=XRT_SERVERS,
-        does="waits for the XRT servers in {where}",
+        does="waits for the XRT servers, in {where}",
     ),
     OpenThere(
         ("mutex",),
-        "The line of Python {unread}: it may use a Lock, a Condition or a Queue, which all wait in this function.",
+        "{Unseen} the Python line; it may use a Lock, a Condition or a Queue, all of which wait in this function.",
         function=LOCK_OF_PYTHON,
-        does="waits in acquire() of a lock of Python code, in {where}",
+        does="waits to acquire a Python lock, in {where}",
     ),
     OpenThere(
         ("native-compute",),
-        "One look cannot show whether it makes progress. If it died there, an extension has damaged an object.",
+        "A single dump cannot show whether it is making progress. If it died there, an extension has probably "
+        "corrupted an object.",
         function=COLLECTS_GARBAGE,
         does="is in Python's garbage collector, in {where}",
     ),
     OpenThere(
         ("io",),
-        "Which code runs that loop, and what it waits for, {unread}.",
+        "{Unseen} which code runs that loop, or what that code waits for.",
         function=r"update_time_cache$",
         does="polls in libevent's loop, in {where}",
     ),
     OpenThere(
         _IN_THE_DRIVER,
-        "The thread that holds the lock {unread}; usually it is in a CUDA call too.",
+        "The thread that holds the lock {unread}; usually that thread is in a CUDA call too.",
         module=CUDA_DRIVER_MODULES,
         does="waits for a lock inside the CUDA driver, in {where}",
         through=r"_*(?:GI_+)?_*(?:lll_lock_wait|lll_mutex_lock|pthread_(?:mutex_|rwlock_(?:rd|wr))lock)\w*$",
     ),
     OpenThere(
         ("condvar-idle", "mutex"),
-        "It runs while a library is loaded or unloaded, with the dynamic loader's lock held: if the thread it joins "
-        "loads a library too, both wait for ever. What that thread does {unread}.",
+        "This join runs while a library is loaded or unloaded, with the dynamic loader's lock held: if the other "
+        "thread loads a library too, both wait forever. {Unseen} what that thread is doing.",
         does="waits for another thread to end, in {where}",
         through=_JOINS,
         under=IN_LOADER,
     ),
     OpenThere(
         ("condvar-idle", "mutex"),
-        "Which thread it joins {unread}.",
+        "{Unseen} which thread that is.",
         function=r"(?:.*[.:])?_wait_for_tstate_lock$",
         does="waits for another thread to end, in {where}",
     ),
     OpenThere(
         ("condvar-idle", "mutex"),
-        "Which thread it joins {unread}.",
+        "{Unseen} which thread that is.",
         does="waits for another thread to end, in {where}",
         through=_JOINS,
     ),
     OpenThere(
         ("io",),
-        "What it does in between {unread}.",
+        "{Unseen} what it does between sleeps.",
         function=r"(?:apr_sleep|g_usleep|SDL_Delay|\w*_sleep)$",  # of libraries that sleep in select() or poll()
         does="sleeps for a fixed time in {where}",
     ),
@@ -243,59 +249,59 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("mpi",),
-        "Why the server has not answered {unread}: it may wait for the same call of other processes.",
+        "{Unseen} why the server has not answered; it may wait for the same call of other processes.",
         function=PMIX_CALLS,
         does="waits for an answer of the launcher's PMIx or PMI server, in {where}",
     ),
     OpenThere(
         ("mpi",),
-        "Whether it waits for a peer or for the launcher {unread}.",
+        "{Unseen} whether it waits for a peer or for the launcher.",
         function=JOB_STARTS,
-        does="is joining the MPI job in {where}",
+        does="is initializing MPI in {where}",
     ),
     OpenThere(
         FOR_THE_GPU,
-        "Whether the GPU still works on its commands, or they were never committed, {unread}.",
+        "{Unseen} whether the GPU is still executing its command buffer, or the buffer was never committed.",
         function=APPLE,
     ),
     OpenThere(
         FOR_THE_GPU,
-        "What the GPU's driver waits for {unread}; the kernel's log may name it.",
+        "{Unseen} what the GPU driver waits for; the kernel log may name it.",
         module=KERNEL,
     ),
     OpenThere(
         ("io",),
-        "Whether the driver is stuck or only slow {unread}.",
+        "{Unseen} whether the driver is stuck or only slow.",
         function=RDMA_COMMANDS,
-        does="waits in {where} for the kernel's driver of the network adapter",
+        does="waits for the kernel driver of the network adapter, in {where}",
     ),
     OpenThere(
         ("ipc-queue",),
-        "What the workers do {unread}.",
+        "{Unseen} what the workers are doing.",
         function=r"(?:.*[.:])?(?:_try_get_data|_get_data|_next_data)$",
         does="waits for a batch from the DataLoader's workers, in {where}",
     ),
     OpenThere(
         ("ipc-queue",),
-        "Which process has not taken its messages {unread}.",
+        "{Unseen} which process has not taken its messages.",
         function=r"(?:.*[.:])?(?:acquire_write|enqueue\w*|put\w*|_?send\w*)$",
         does="waits for room in a queue to another process, in {where}",
     ),
     OpenThere(
         ("mutex",),
-        "Whether it waits for a lock of the kernel there {unread}.",
+        "{Unseen} whether it waits for a kernel lock there.",
         function=r"dup_mm(?:ap)?$",
         module=KERNEL,
-        does="is in a fork, and copies the address space in {where}",
+        does="is forking, and copies the address space in {where}",
     ),
     OpenThere(
         ("mutex",),
-        "The task that holds this lock of the kernel {unread}.",
+        "The task that holds this kernel lock {unread}.",
         module=KERNEL,
     ),
     OpenThere(
         ("mutex",),
-        "The thread that holds the lock {unread}; usually it is in a CUDA call too.",
+        "The thread that holds the lock {unread}; usually that thread is in a CUDA call too.",
         module=CUDA_DRIVER_MODULES,
     ),
 )

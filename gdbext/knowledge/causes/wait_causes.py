@@ -161,8 +161,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "driver",
         "driver-bug",
-        "{Culprits} {are} inside the GPU driver ({root}), and {do} not return. The driver or the GPU is stuck; the "
-        "kernel's log (dmesg) names the first error.",
+        "{Culprits} {are} in a call into the GPU driver that does not return ({root}). The driver or the GPU is "
+        "stuck; the kernel log (dmesg) shows the first error.",
         "NVIDIA Xid catalogue; pytorch/pytorch#60158",
         ends=("driver",),
         most="medium",
@@ -170,7 +170,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "gil-kept",
         "gil-deadlock",
-        "{Victims} {wait} for the GIL in {what_where}. {Who_was_read} One sample cannot "
+        "{Victims} {wait} for the GIL in {what_where}. {Who_was_read} {One_look} cannot "
         "show whether the thread that holds the GIL is stuck or only in a long call.",
         "CPython ceval_gil.c: a thread that computes gives it back every 5 ms",
         via=("kept",),
@@ -182,8 +182,9 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait_c} in {where} for a lock or a task that {root} had at the fork. "
-        "That thread does not exist in the child, so nobody releases the lock or finishes the task.",
+        "{Culprits} {are} a forked child and {wait_c} in {where} for a lock that {root} held, or a task that it was "
+        "running, at the time of the fork. That thread does not exist in the child, so nobody releases the lock or "
+        "finishes the task.",
         "torch.multiprocessing notes",
         via=("forked",),
         ends=("thread",),
@@ -201,8 +202,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "peer-memory",
         "p2p-or-topology",
-        "{Culprits} {are} opening another GPU's memory in {where} and {do} not return from the driver. One "
-        "sample cannot tell direct access that does not work from a slow first mapping.",
+        "{Culprits} {are} opening another GPU's memory in {where} and {do} not return from the driver. {One_look} "
+        "cannot tell direct access that does not work from a slow first mapping.",
         "NCCL user guide, troubleshooting",
         via=("peer memory",),
         ends=("device",),
@@ -223,8 +224,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "set-up-alone",
         "init-rendezvous",
-        "{Everybody} {set} up a communicator and {wait} for the other members in {where}. These stacks do not "
-        "show which member has not arrived or cannot be reached.",
+        "{Everybody} {are_all} setting up a communicator and {wait} in {where} for the other members. It is not "
+        "known which member has not arrived or cannot be reached.",
         "NVIDIA/nccl#1324",
         ends=("rendezvous",),
         most="medium",
@@ -367,8 +368,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "starved",
         "missing-rank",
-        "{Culprits} {wait_c} for input data in {where} and {are} in no collective. It is a member of a "
-        "distributed job: the others wait for it as soon as they reach the next collective.",
+        "{Culprits} {wait_c} for input data in {where} and {are} in no collective. It belongs to a distributed job: "
+        "the other ranks will wait for it at the next collective.",
         "pytorch/pytorch#87995",
         via=("next collective",),
         most="low",
@@ -385,8 +386,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "teardown-alone",
         "destructor-or-teardown",
-        "{Culprits} {are} still tearing down {torn} in {where}. The call waits for work or a thread that has not "
-        "ended, or the driver has already shut down.",
+        "{Culprits} {are} still tearing down {torn} in {where}. Either the call waits for unfinished GPU work or a "
+        "thread that has not exited, or it was made after the driver had shut down.",
         "NVIDIA/nccl#829",
         ends=("communicator",),
         most="medium",
@@ -394,7 +395,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "ending",
         "destructor-or-teardown",
-        "{Culprits} {wait_c} {ending} in {where}{during}. {Unclear}",
+        "{Culprits} {wait_there} in {where}{during}. {Unclear}",
         "std::thread, atexit(3), threading._shutdown",
         ends=("object",),
         most="low",
@@ -403,7 +404,8 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "lock-file",
         "other",
-        "{Culprits} {wait_c} in {where} for a lock file: another process has it, or one that ended left it behind.",
+        "{Culprits} {wait_c} in {where} for a lock file: another process holds the lock, or one that has exited left "
+        "the file behind.",
         "flock(2); torch/utils/file_baton.py",
         via=("file lock",),
         ends=("file",),
@@ -413,7 +415,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "held-outside",
         "other",
-        "{Waiter} waits in {through} for a lock that {root} holds. That is no process of this job; one look cannot "
+        "{Waiter} waits in {through} for a lock that {root} holds, which is no process of this job. {One_look} cannot "
         "tell whether it will release the lock. {Others_wait}",
         "proc_locks(5), proc_pid_fdinfo(5)",
         resources=("lock",),

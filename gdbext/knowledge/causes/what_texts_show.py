@@ -42,8 +42,8 @@ class TextKind:
 
 
 _READ_ABOVE = (
-    "Read the lines above these stacks: `Fatal Python error: ...` names what ended the process; without such a line "
-    "the dump was asked for, then dump all threads again while it hangs"
+    "Read the lines above these stacks: `Fatal Python error: ...` names what ended the process; if there is none, the "
+    "dump was requested, so dump all threads again during the hang"
 )
 _WHO_IS_CURRENT = "faulthandler marks the thread that a signal or a fatal error stopped, or that asked for the dump"
 
@@ -57,7 +57,7 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         r"\s*(?P<what>KeyboardInterrupt\b(?:: .{1,80})?)",
         r"text:traceback",
         when="when Ctrl-C or a signal handler interrupted it ({what})",
-        again="At the next hang, before Ctrl-C",
+        again="At the next hang, before you press Ctrl-C",
         own=True,
     ),
     TextKind(
@@ -66,8 +66,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         r"\s*RuntimeError: (?P<what>Process \d{1,6} terminated or timed out after \d{1,6})",
         r"text:traceback",
         does="gave up on a child process in {where}",
-        open="Its error: {what} seconds. What the child waited for is not in the text.",
-        again="At the next hang, for the child process",
+        open="It raised: {what} seconds. The text does not show what the child was doing.",
+        again="At the next hang, with the PID of the child process",
         own=True,
         alone=True,
     ),
@@ -76,8 +76,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "CPython traceback.py",
         r"\s*(?P<what>[\w.]{0,80}(?:Error|Exception|Timeout)(?:\(\w{1,40}\))?: \S.{0,120})",
         r"text:traceback",
-        when="until it failed ({what})",
-        open="What it waited for is not in the traceback; the log before it may tell.",
+        when="and failed there ({what})",
+        open="The traceback does not show what the process waited for; the log lines above it may.",
         again="At the next hang",
         own=True,
         alone=True,
@@ -95,7 +95,7 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "torch/testing/_internal/common_distributed.py",
         r"Process \d{1,6} timed out with traceback:",
         r"text:faulthandler",
-        when="when the time limit of its test was over",
+        when="when its test timed out",
         again="Run the test again with a longer time limit; while it hangs",
     ),
     TextKind(
@@ -103,17 +103,17 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "CPython faulthandler.dump_traceback_later",
         r"Timeout \((?P<what>[\d:.]{1,20})\)!",
         r"text:faulthandler",
-        when="when faulthandler's time limit of {what} was over",
-        again="If the process still runs",
+        when="when faulthandler's timeout of {what} expired",
+        again="If the process is still running",
     ),
     TextKind(
         "breakpoint",
         "gdb and lldb manuals",
         rf"(?:hit|stop reason =) (?P<what>a watchpoint|{STOPS_OF_GDB}|(?:{STOPS_OF_LLDB})\S*)",
         r"text:(?:gdb|lldb)",
-        open="A debugger stopped the process there ({what}), as it was asked to: that is no sign of a hang.",
-        advice="Let the program go on (`continue`); when it hangs, press Ctrl-C and print all stacks (gdb: "
-        "`thread apply all bt`, lldb: `thread backtrace all`)",
+        open="A debugger stopped the process there, at {what}; this is no sign of a hang.",
+        advice="Resume the program (`continue`); when it hangs, press Ctrl-C and print all stacks (gdb: `thread apply "
+        "all bt`, lldb: `thread backtrace all`)",
         reason="at a breakpoint a process stands still because the debugger stopped it",
     ),
     TextKind(
@@ -121,8 +121,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "CPython faulthandler",
         CURRENT.replace("(", r"\(") + "$",
         r"text:faulthandler",
-        open="faulthandler marks it as the current thread, and it is not the main thread: probably a fatal signal or "
-        "error stopped it there. The line above the stacks, which tells, is not in the text.",
+        open="faulthandler marks it as the current thread although it is not the main thread, so a fatal signal or "
+        "error probably stopped it there. The line above the stacks that would tell is not in the text.",
         advice=_READ_ABOVE,
         reason=_WHO_IS_CURRENT,
         own=True,
@@ -142,9 +142,9 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "Go runtime/traceback.go, goroutineheader",
         rf"goroutine in state .{{1,80}}{AS_IT_ENDS}$",
         r"text:go$",
-        open="Go prints goroutines like this (gp=, m=) as the process ends.",
-        advice="Read the lines above the first goroutine: `fatal error:`, `panic:` or a signal names what ended the "
-        "process; then the goroutine marked [running]",
+        open="Go prints goroutines in this format (gp=, m=) when a process crashes.",
+        advice="Read the lines above the first goroutine (`fatal error:`, `panic:` or a signal says what ended the "
+        "process), then the goroutine marked [running]",
         reason="goroutines at rest look the same in every Go program",
     ),
     TextKind(
@@ -153,9 +153,10 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         HANDLERS["traceback"] + "$",
         r"text:traceback",
         does="was in {where}",
-        open="This traceback has lost its last line, which tells whether the call failed or Ctrl-C interrupted a wait.",
-        advice="Look up the traceback's last line in the original log: an exception names what failed. If it is "
-        "KeyboardInterrupt, dump all processes at the next hang before Ctrl-C: py-spy dump --native --pid PID",
+        open="The last line of this traceback is missing; it would tell whether the call failed or Ctrl-C interrupted "
+        "a wait.",
+        advice="Look up the traceback's last line in the log: an error says what failed; after KeyboardInterrupt, dump "
+        "every process at the next hang: py-spy dump --native --pid PID > rank0.txt (rank1.txt, ...)",
         reason="a traceback is printed when a process has left the call, not while it waits",
         own=True,
         not_inner=_ENDLESS,
@@ -174,13 +175,13 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         "traceback.format_stack: the line of a frame that has called another one",
         CALLS.format(what=r"(?P<what>.{1,80})"),
         r"text:traceback",
-        open="Its last line calls {what}; what runs there is C code, or not in the text.",
+        open="The innermost line shown calls {what}; the frames of that call are C code, or were left out of the text.",
         own=True,
     ),
 )
 """The first that fits."""
 
-LIVES = r"\{dump(?: of each)?\}|\bPID\b|ncclras"
+LIVES = r"\{(?:dump(?: of each)?|pid)\}|\bPID\b|ncclras"
 """Advice that means something only while the process lives."""
 LATER = r"At the next |If it hangs again|Run it once"
 """How advice for the next run begins."""
@@ -192,7 +193,7 @@ PAST = {
     "is": "was",
     "launches": "was launching",
     "sets": "was setting",
-    "sleeps": "slept",
-    "waits": "waited",
+    "sleeps": "was sleeping",
+    "waits": "was waiting",
 }
 """The verbs with which knowledge/causes/lone_waits.py begins."""

@@ -27,11 +27,15 @@ class Xid:
 XIDS: Dict[int, Xid] = {
     row.number: row
     for row in (
-        Xid(13, "graphics engine exception: an illegal instruction or access of a kernel", of_program=True),
+        Xid(
+            13,
+            "graphics engine exception: a kernel executed an illegal instruction or made an illegal access",
+            of_program=True,
+        ),
         Xid(31, "GPU memory page fault: a kernel used an address that is not mapped", of_program=True),
         Xid(32, "invalid or corrupted push buffer stream", source=_HEADER),
         Xid(38, "driver firmware error", source=_UNCHECKED),
-        Xid(43, "GPU stopped processing: an error of the program", of_program=True),
+        Xid(43, "GPU stopped processing: usually an error in the program", of_program=True),
         Xid(45, "preemptive cleanup: the program was torn down because of an earlier error"),
         Xid(48, "double bit ECC error"),
         Xid(61, "internal micro-controller breakpoint", source=_HEADER),

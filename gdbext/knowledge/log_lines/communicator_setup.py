@@ -71,14 +71,14 @@ RULES: Tuple[LogRule, ...] = (
     _network(
         "ofi-poll",
         r"\bOFI poll failed \(",
-        "libfabric, below MPICH, reported an operation that failed",
+        "libfabric, which MPICH runs on, reported a failed operation",
         "MPICH src/mpid/ch4/netmod/ofi/ofi_events.c",
         wait="exited-or-crashed",
     ),
     _setup(
         "clients-joined",
         r"Timed out after .{0,60} waiting for clients\. \d+/\d+ clients joined",
-        "not all ranks joined at the rendezvous store",
+        "not all ranks joined the rendezvous store",
         "torch TCPStore.cpp",
         "medium",
         "store-wait",
@@ -90,14 +90,14 @@ RULES: Tuple[LogRule, ...] = (
         r"|wait timeout after \d+ms, keys?: |failed to (?:connect|recv).{0,60}TCPStore|TCPStore.{0,80}(?:timed out"
         r"|Broken pipe)"
         r"|DEADLINE_EXCEEDED: (?:Barrier timed out|.{0,60}coordination service)",
-        "a rank did not reach the rendezvous store, or did not join there in time",
+        "a rank did not reach the rendezvous store, or did not join the rendezvous in time",
         "torch socket.cpp, TCPStore.cpp, elastic rendezvous/api.py; tsl coordination_service.cc",
         wait="store-wait",
     ),
     _setup(
         "store-barrier-timeout",
         r"Timed out initializing process group in store based barrier",
-        "the ranks of the group did not all come to the rendezvous store in time",
+        "not all ranks of the group reached the rendezvous store in time",
         "torch distributed_c10d.py, _store_based_barrier",
         "medium",
         "exited-or-crashed",
@@ -105,7 +105,7 @@ RULES: Tuple[LogRule, ...] = (
     _setup(
         "store-barrier",
         r"Waiting in store based barrier to initialize process group",
-        "a rank waits at the rendezvous store for the other ranks of its group",
+        "ranks wait at the rendezvous store for the rest of their group",
         "torch distributed_c10d.py, _store_based_barrier",
         wait="store-wait",
     ),
@@ -117,7 +117,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|mesh_service\.cc:\d{1,5} : Check failed: .{0,80}WaitForConnected"
         r"|Failed to meet rendezvous '(?!.{0,200}: Socket closed)|failed to connect to all addresses"
         r"|unable to reliably start one or more daemons|Failed to connect to GCS|Could not connect to scheduler",
-        "a process of the job did not reach another one while they set up their connections",
+        "one process of the job could not reach another during connection setup",
         "LightGBM linkers_socket.cpp; gloo; rabit; distributed comm/core.py; gRPC; Ray gcs_client; "
         "Open MPI help-errmgr-base.txt",
     ),
@@ -125,13 +125,13 @@ RULES: Tuple[LogRule, ...] = (
         "transfer-failed",
         r"(?:Mooncake|NIXL|UCX|KV(?: ?cache)?) transfer failed|Failed to connect to (?:target|segment): "
         r"|Failed to transfer KV cache|NIXL_ERR_(?:REMOTE_DISCONNECT|BACKEND)",
-        "a transfer to another process of the engine failed",
+        "a transfer to another engine process failed",
         "Mooncake transfer engine; NIXL; vLLM kv_connector",
     ),
     _setup(
         "socket-of-rank",
         r"Getting socket times out|Transport init error|EI0006|create link failed.{0,80}remoteRank",
-        "HCCL set up no connection to another rank in time",
+        "HCCL could not set up a connection to another rank in time",
         "CANN error code EI0006; vllm-project/vllm-ascend#486",
         wait="nccl-init",
     ),
@@ -172,7 +172,7 @@ RULES: Tuple[LogRule, ...] = (
     _network(
         "infiniband-parameters",
         r"Call to (?:wrap_)?ibv_(?:modify|create)_qp\w* failed.{0,60}(?:Invalid argument|errno 22\b)",
-        "InfiniBand refused the parameters of a connection (EINVAL) as it was set up",
+        "the RDMA driver rejected the parameters of a connection during set-up (EINVAL)",
         "NCCL misc/ibvwrap.cc; ibv_modify_qp(3)",
         "medium",
     ),
@@ -192,7 +192,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|mlx5_core .{0,80}device's health compromised"
         r"|(?:Local|Remote) (?:QP operation|access|operation|invalid request)"
         r"(?: error)? on mlx|Endpoint timeout|local protection error|syndrome 0x81",
-        "InfiniBand reported a transfer that failed",
+        "an InfiniBand or RoCE operation failed",
         "NCCL transport/net_ib; UCX ib_mlx5_log.c; CANN error code EI0013; Mooncake rdma_endpoint.cpp; "
         "Linux mlx5 health.c; openucx/ucx#1920",
         "medium",
@@ -200,7 +200,7 @@ RULES: Tuple[LogRule, ...] = (
     _network(
         "net-plugin",
         r"NET/(?!IBP?\b|Socket\b)[A-Za-z]{2,20}\b.{0,200}?(?:completed with error|\bRC: ?-?[1-9])",
-        "the network plugin of the collective library reported an error",
+        "NCCL's network plugin reported an error",
         "aws-ofi-nccl nccl_ofi_net.c, nccl_ofi_rdma.c",
         "medium",
     ),
@@ -213,7 +213,7 @@ RULES: Tuple[LogRule, ...] = (
     _network(
         "unreachable",
         r"NCCL WARN.*(?:No route to host|Connection timed out|Network is unreachable)",
-        "a peer's address cannot be reached from here",
+        "the host that logged the line cannot reach its peer's address",
         "NCCL misc/socket.cc",
         "medium",
         "nccl-init",
@@ -222,7 +222,7 @@ RULES: Tuple[LogRule, ...] = (
         "refused",
         r"NCCL WARN.*(?:Connection refused|Connect to .{1,80} failed|exceeded (?:error )?retr)"
         r"|[Cc]onnection refused.*(?:retry|attempt)",
-        "a peer does not listen at its address: not started, gone, or another interface",
+        "a peer is not listening on its address: it has not started, has exited, or uses another interface",
         "NCCL misc/socket.cc; NVIDIA/nccl#1324",
         wait="nccl-init",
     ),
@@ -231,7 +231,7 @@ RULES: Tuple[LogRule, ...] = (
         r"NCCL WARN.*(?:[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|remote process exited)"
         r"|Call to \w{4,8} (?:from|to) \S{1,80} failed ?: ?(?:Connection reset|Broken pipe|Software caused)"
         r"|Failed to meet rendezvous '[^']{1,200}': Socket closed",
-        "a peer closed its connection: its process ended first",
+        "a peer closed the connection, usually because its process had already ended",
         "NCCL misc/socket.cc; torch_xla mesh_service.cc",
         "missing-rank",
         "low",
@@ -258,22 +258,22 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nvshmem-not-set-up",
         r"nvshmem initialization failed, exiting",
-        "NVSHMEM could not be set up, and ended the process",
+        "NVSHMEM failed to initialize and ended the process",
         "NVSHMEM src/host/init/init.cu",
         wait="exited-or-crashed",
     ),
     _network(
         "libfabric-completion",
         r"libfabric:\d{1,9}:\d{1,12}::\w{1,20}:\w{1,20}:\w{0,60}err\w{0,40}\(\):\d{1,6}<warn> err: \d",
-        "a provider of libfabric reports an operation that failed; the library above may not pass that on",
+        "a libfabric provider reported a failed operation; the library that uses libfabric may not pass the error on",
         "libfabric prov/efa/src/rdm/efa_rdm_cq.c; fi_cq_readerr(3)",
         wait="unknown",
     ),
     LogRule(
         "mlx-ring",
         r"\[ring\] Too many send/recv errors",
-        "MLX's ring gave up after calls that send or receive had failed again and again; `errno` in the lines before "
-        "names the failure",
+        "MLX's ring backend gave up after repeated send or receive failures; `errno` in the preceding lines gives the "
+        "reason",
         "mlx/distributed/ring/ring.cpp",
         wait="exited-or-crashed",
     ),

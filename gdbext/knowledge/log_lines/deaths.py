@@ -16,19 +16,19 @@ RULES: Tuple[LogRule, ...] = (
         _MISSING,
         "medium",
         _DEAD,
-        befell="killed by Ray because its host was short of memory",
+        befell="{ranks} {was} killed by Ray because its host was short of memory",
         alone="other",
     ),
     LogRule(
         "killed-for-memory",
         r"oom-kill|oom_kill|Out of memory: Kill(?:ed)? process|OOMKilled|OOM Killed"
         r"|emory cgroup out of memory: Kill|node was low on resource: memory|Killing process.{0,60}out of memory",
-        "a process of the job was killed because the host, or its container, ran out of memory",
+        "a process of the job was killed because the host or the container ran out of memory",
         "Linux oom killer; Kubernetes; Slurm",
         _MISSING,
         "medium",
         _DEAD,
-        befell="killed because the host, or its container, ran out of memory",
+        befell="{ranks} {was} killed because the host or the container ran out of memory",
         alone="other",
     ),
     LogRule(
@@ -38,12 +38,12 @@ RULES: Tuple[LogRule, ...] = (
         r"|: line \d{1,6}: {1,6}\d{1,9} Killed\b|^Killed$|died with <Signals\.SIGKILL|\bsignal: killed\b"
         r"|xited with code 137\b|xitCode:? ?137\b"
         r"|exits with return code = -9\b|crashed with exit code -9\b",
-        "a process of the job was killed, usually because the host ran out of memory",
+        "a process of the job was killed; the usual cause is that the host ran out of memory",
         "torchrun; DeepSpeed; SGLang watchdog.py; torch data loader; Slurm; Kubernetes",
         _MISSING,
         "medium",
         _DEAD,
-        befell="killed (exit code -9), usually because the host ran out of memory",
+        befell="{ranks} {was} killed (exit code -9); the usual cause is that the host ran out of memory",
         alone="other",
     ),
     LogRule(
@@ -63,12 +63,13 @@ RULES: Tuple[LogRule, ...] = (
         + _SIGNALS
         + r"|srun: error: \S{1,120} tasks? [\d,-]+: "
         + _SIGNALS,
-        "a worker of the job ended while the others needed it",
+        "a worker of the job ended while the job still needed it",
         "vLLM multiproc_executor.py, ray_executor_v2.py, core_client.py; SGLang engine.py; Ray gcs, "
         "exceptions.py; Slurm",
         _MISSING,
         "medium",
         _DEAD,
+        befell="{ranks} ended while the job still needed the worker",
     ),
     LogRule(
         "mpi-rank-died",
@@ -80,6 +81,7 @@ RULES: Tuple[LogRule, ...] = (
         _MISSING,
         "medium",
         _DEAD,
+        befell="the launcher saw {ranks} die",
         alone="other",
     ),
     LogRule(
@@ -90,6 +92,7 @@ RULES: Tuple[LogRule, ...] = (
         _MISSING,
         "medium",
         _DEAD,
+        befell="Paddle's launcher saw {ranks} exit{number}",
         alone="unknown",
     ),
     LogRule(
@@ -125,7 +128,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|node down: Not properly terminated|\*{3}Exception: (?:SegFault|Illegal|Numerical|Other)"
         r"|[Ss]tub process .{0,80}is not healthy"
         r"|signal: (?:killed|aborted|segmentation fault|bus error)",
-        "an unhandled exception or a signal ended a process",
+        "a child process did not end normally",
         "cpython multiprocessing/process.py, subprocess.py, concurrent/futures; joblib; pytest-xdist; CTest; "
         "systemd-coredump; bash, zsh; Go os/exec; OpenJDK; Triton python_be.cc",
         wait=_DEAD,
@@ -143,7 +146,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Scheduler hit an exception"
         r"|(?:MpiSession|MpiPool|MPI) worker .{0,40}(?:has died|died unexpectedly"
         r"|exited unexpectedly)",
-        "an engine or one of its actors ended",
+        "an engine or one of its worker processes ended",
         "vLLM v1/engine/exceptions.py; Ray exceptions.py; SGLang scheduler.py; TensorRT-LLM executor/proxy.py",
         wait=_DEAD,
     ),
@@ -169,8 +172,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "ended-from-outside",
-        r"`Termination signal` is detected|^(?:\[SignalInfo: )?\*{3} SIGTERM \(|^Signal: Terminated \(15\)"
-        r"|[Cc]aught signal 15\b|^Terminated$",
+        r"`Termination signal` is detected|^(?:\[SignalInfo: )?\*{3} SIGTERM \(|\*{3} SIGTERM received at "
+        r"|^Signal: Terminated \(15\)|[Cc]aught signal 15\b|^Terminated$",
         "a signal from outside (SIGTERM) ended the process",
         "Paddle signal handler; glog; Open MPI; UCX; bash",
         wait=_DEAD,
@@ -186,7 +189,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "loader-worker-failed",
         r"DataLoader worker \(pid \d{1,9}\) is killed by signal: (?:Aborted|Segmentation|Illegal|Floating)",
-        "a loader process died of a fault in the code that it ran",
+        "a DataLoader worker process crashed",
         "torch/utils/data/_utils/signal_handling.py; torch DataLoader.cpp",
         "other",
         wait=_DEAD,

@@ -15,8 +15,9 @@ def _fault(
     confidence: str = "medium",
     wait: str = "cuda-error-throw",
     of_device: bool = False,
+    of_kernel: bool = False,
 ) -> LogRule:
-    return LogRule(id, pattern, means, source, "gpu-fault", confidence, wait, of_device=of_device)
+    return LogRule(id, pattern, means, source, "gpu-fault", confidence, wait, of_device=of_device, of_kernel=of_kernel)
 
 
 RULES: Tuple[LogRule, ...] = (
@@ -27,11 +28,12 @@ RULES: Tuple[LogRule, ...] = (
         _XID,
         wait="unknown",  # of where the process stands the driver says nothing
         of_device=True,
+        of_kernel=True,
     ),
     _fault(
         "gsp-silent",
         r"_kgspIsHeartbeatTimedOut|_kgspLogRpcTimeout|NVRM: .{0,80}Timeout waiting for RPC from GSP",
-        "the GPU's own processor (GSP) no longer answers the driver",
+        "the GPU system processor (GSP) no longer answers the driver",
         "NVIDIA open-gpu-kernel-modules kernel_gsp.c",
         wait="unknown",
         of_device=True,
@@ -56,7 +58,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|\bCUDA_EXCEPTION_\d{1,2}\b|^CUDA Exception: "
         r"|_ERROR_(?:ILLEGAL|MISALIGNED|INVALID_PC|HARDWARE_STACK|LAUNCH_FAILED)"
         r"|Error(?:IllegalAddress|IllegalInstruction|MisalignedAddress|LaunchFailure|HardwareStackError)\b",
-        "a kernel failed on the device; the call that reports it is usually not the cause",
+        "a kernel failed on the device; the call that reports the failure is usually not its cause",
         "CUDA runtime API, error codes 700-719; ROCm",
     ),
     _fault(
@@ -64,7 +66,7 @@ RULES: Tuple[LogRule, ...] = (
         r"HSA_STATUS_ERROR_(?:MEMORY_APERTURE_VIOLATION|MEMORY_FAULT|ILLEGAL_INSTRUCTION|EXCEPTION"
         r"|INVALID_PACKET_FORMAT)"
         r"|HW Exception by GPU node|Queue 0x[0-9a-f]{1,16} [Aa]borting with error",
-        "the runtime of ROCm aborted a queue: a kernel failed on the device",
+        "the ROCm runtime aborted a queue: a kernel failed on the device",
         "ROCm rocdevice.cpp callbackQueue; ROCR hsa.h",
     ),
     _fault(
@@ -113,21 +115,22 @@ RULES: Tuple[LogRule, ...] = (
         "gpu-page-fault",
         r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
         r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client|\bFAULT_[A-Z_]{3,30}\s{1,3}ACCESS_TYPE_(?:VIRT|PHYS)_",
-        "the GPU driver reported a fault in the work of a process",
+        "the GPU driver reported a fault in GPU work that a process had submitted",
         "Linux gmc_v*.c, nouveau; MTGPU; NVIDIA Xid catalogue, 31",
+        of_kernel=True,
     ),
     _fault(
         "gpu-reset",
         r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
-        "the GPU did not answer, and the kernel driver resets it",
+        "the GPU did not answer, and the kernel driver began to reset it",
         "Linux amdgpu_device.c, amdgpu_job.c",
         wait="",
     ),
     LogRule(
         "nvlink-fabric",
         r"NV_ERR_FABRIC_STATE_OUT_OF_SYNC|NVLink fabric state cached by the driver is out of sync",
-        "the driver's state of the NVLink fabric is older than the fabric manager's: NVLS multicast memory, which "
-        "NCCL, NVSHMEM and symmetric memory allocate, fails",
+        "the driver's view of the NVLink fabric is out of date, so allocating NVLS multicast memory fails (NCCL, "
+        "NVSHMEM, torch symmetric memory)",
         "NVIDIA open-gpu-kernel-modules nvstatuscodes.h, mem_multicast_fabric.c",
         "p2p-or-topology",
         of_device=True,

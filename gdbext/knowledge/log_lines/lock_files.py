@@ -22,7 +22,8 @@ RULES: Tuple[LogRule, ...] = (
         r"|[Ww]aiting for .{0,60}(?:another|other) process.{0,60}\b(?:release|lock)|lock held by (?:current "
         r"|another )?process"
         r"|IO error: (?:While )?lock (?:file: )?\S{1,200}/LOCK|\bTimeout(?:Error)?\b.{0,80}\.lock\b",
-        "a lock file is waited for: another program has it, or one that ended left it behind",
+        "the process waits for a lock file: another process holds the lock, or one that has exited left the file "
+        "behind",
         "filelock; huggingface_hub; cargo; apt; git; Gradle; Terraform; conda; Bazel; LevelDB",
         "other",
         "low",
@@ -31,7 +32,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-locks-there",
         r"\bNo locks available\b|\bENOLCK\b|unable to lock file, errno = (?:11|37|38|524)\b",
-        "the file system does not support the file lock (usually NFS whose lock service cannot be reached)",
+        "the file system cannot grant file locks (usually an NFS mount whose lock service cannot be reached)",
         "fcntl(2), ENOLCK; HDF5 H5FDsec2.c",
         "other",
         "low",
@@ -53,7 +54,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Recursive (?:read|write|upgradeable) lock acquisitions not allowed|LockRecursionException"
         r"|(?:mutex|lock) (?:is )?already (?:held|owned|locked) by (?:this|the current|current|calling) (?:thread|task)"
         r"|waiting to lock monitor 0x[0-9a-f]{1,16} \(object 0x|[Ww]aiting for ownable synchronizer 0x",
-        "a deadlock: a thread waits for a lock that it already holds, or threads wait for each other's locks",
+        "this is a deadlock: a thread waits for a lock that it already holds, or threads wait for each other's locks",
         "Apple libplatform, libdispatch; .NET; OpenJDK, which prints such lines of deadlocks only",
         "lock-order-deadlock",
         "low",

@@ -25,11 +25,12 @@ RULES: Tuple[LogRule, ...] = (
         "Horovod's coordinator waits for ranks that have not submitted the tensor",
         "horovod/common/stall_inspector.cc; horovod#1012",
         "medium",
+        befell="Horovod's coordinator waits for {ranks} to submit tensors that other ranks have submitted",
     ),
     _missing(
         "ready-ranks",
         r"\[ready ranks: ?\d+(?:, ?\d+)*\]",
-        "Horovod's coordinator lists the ranks that have submitted a tensor; the others have not",
+        "Horovod's coordinator lists the ranks that have submitted that tensor; the other ranks have not submitted it",
         "horovod/common/operations.cc before 0.16; horovod#336",
     ),
     _missing(
@@ -74,7 +75,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "loader-bus-error",
         r"DataLoader worker \(pid (?P<worker>\d{1,9})\) is killed by signal: Bus error",
-        "a DataLoader worker was killed by SIGBUS, usually because /dev/shm is full",
+        "a DataLoader worker was killed by SIGBUS; the usual cause is a full /dev/shm",
         "torch utils/data/_utils/signal_handling.py",
         "shm-too-small",
         "medium",
@@ -84,7 +85,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "shm-suspected",
         r"insufficient shared memory \(shm\)|are out of shared memory",
-        "a worker got SIGBUS, and the data loader suspects that /dev/shm is full",
+        "a DataLoader worker got SIGBUS, probably because /dev/shm is full",
         "torch/utils/data/_utils/signal_handling.py; torch DataLoader.cpp",
         "shm-too-small",
         "medium",
@@ -104,14 +105,14 @@ RULES: Tuple[LogRule, ...] = (
     _mismatch(
         "mismatch",
         r"Detected mismatch between collectives on ranks",
-        "torch compared the calls of the ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL) and they differ",
+        "torch compared the ranks' collective calls (TORCH_DISTRIBUTED_DEBUG=DETAIL) and found that they differ",
         "torch ProcessGroupWrapper.cpp",
         "high",
     ),
     _mismatch(
         "mismatch-at-rank",
         r"Mismatched collective detected, please check your collective calls at and around rank \d",
-        "NCCL found that ranks call different collectives: those that say so, or ranks next to them",
+        "NCCL found ranks that call different collectives: the ranks that print this warning, or their neighbours",
         "NCCL 2.6 init.cc, NCCL_CHECKS; NVIDIA/nccl#296",
     ),
     _mismatch(
@@ -121,7 +122,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|Collective [Oo]p \w{1,60}: .{1,300} but that group has (?:type|size)|found no source for broadcast"
         r"|op\.preamble\.length <= op\.nbytes|Ranks .{0,60}have inconsistent (?:sizes|shapes)"
         r"|MPI_ERR_TRUNCATE|Message truncated, error stack",
-        "a library found that the ranks' operations differ in kind or size",
+        "the collective library found that the ranks' operations differ in type or size",
         "horovod/common/controller.cc; tensorflow collective_param_resolver_local.cc; "
         "gloo transport/tcp/pair.cc; MPI standard, MPI_ERR_TRUNCATE",
     ),
@@ -142,6 +143,7 @@ RULES: Tuple[LogRule, ...] = (
         "torch.distributed.monitored_barrier",
         "medium",
         "gloo",
+        "torch's monitoredBarrier reports that {ranks} did not arrive",
     ),
     _missing(
         "remote-rank-silent",
@@ -156,8 +158,8 @@ RULES: Tuple[LogRule, ...] = (
         r"DeepEP timeout check failed: rank = \d{1,6}, thread = (?P<rank>\d{1,6}), value = [1-9]",
         "a rank waited in vain for another one at a barrier of DeepEP",
         "DeepEP csrc/kernels/utils.cuh, barrier_block: a thread for each peer, whose value falls to 0 when it comes",
-        befell="awaited in vain at a barrier of DeepEP: it has not come there, or once less often than the others "
-        "(over several hosts DeepEP numbers these ranks within each host)",
+        befell="{ranks} did not reach a DeepEP barrier, or passed one barrier fewer than the others (with several "
+        "hosts, DeepEP numbers ranks within each host)",
     ),
     _missing(
         "task-lost",
@@ -174,7 +176,7 @@ RULES: Tuple[LogRule, ...] = (
         "a barrier of XLA's coordination service timed out before this task reached it",
         "tsl coordination_service.cc, BarrierAsync: a line for each task that has not come",
         "medium",
-        befell="not at a barrier of XLA's coordination service when it timed out",
+        befell="{ranks} had not reached a barrier of XLA's coordination service when the barrier timed out",
     ),
     LogRule(
         "circle-found-by-its-runtime",
@@ -192,8 +194,7 @@ RULES: Tuple[LogRule, ...] = (
         "would-wait-for-itself",
         r"[Rr]esource deadlock (?:avoided|would occur)|(?:read|write) lock would result in deadlock"
         r"|recursively acquire mutex|deadlock; (?:recursive locking|lock already owned)",
-        "a lock or a join refused to wait, because the wait would never end (EDEADLK): usually the thread already "
-        "holds the lock",
+        "a lock or join call failed instead of waiting forever (EDEADLK): usually the thread already holds the lock",
         "pthread_mutex_lock(3), EDEADLK; Rust std RwLock; Ruby thread_sync.c",
         "lock-order-deadlock",
         "medium",
@@ -203,7 +204,7 @@ RULES: Tuple[LogRule, ...] = (
         "opposite-orders-seen",
         r"lock-order-inversion \(potential deadlock\)|Cycle in lock order graph: |Potential Mutex deadlock"
         r"|cycle in the historical lock ordering graph|POTENTIAL DEADLOCK: |[Ll]ock order \"0x\w{1,16}\"? before \"?0x",
-        "a lock checker saw locks taken in opposite orders: a deadlock is possible, but need not have happened",
+        "a lock checker found locks taken in opposite orders: a deadlock is possible, but need not have happened",
         "ThreadSanitizer; absl/synchronization/mutex.cc; go-deadlock; Valgrind's Helgrind",
         "lock-order-deadlock",
         "low",
@@ -213,7 +214,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nobody-can-wake-another",
         r"^fatal error: all goroutines are asleep|No live threads left\. Deadlock\?",
-        "the run-time found every goroutine or thread waiting, so that none can wake another",
+        "the runtime found all threads (in Go: goroutines) blocked, so none of them can wake another",
         "Go runtime/proc.go checkdead; Ruby thread.c rb_check_deadlock",
         "other",
         "low",
@@ -231,7 +232,7 @@ RULES: Tuple[LogRule, ...] = (
     _missing(
         "ras-process-gone",
         r"\d job process(?:es)? (?:is|are) considered dead|Missing communicator data from \d{1,6} (?:job process|rank)",
-        "NCCL's RAS cannot reach a process of the job, whose rank the lines below name",
+        "NCCL's RAS cannot reach a process of the job; the next lines of the report name its rank",
         "NCCL src/ras/client_support.cc",
     ),
     LogRule(
@@ -247,7 +248,7 @@ RULES: Tuple[LogRule, ...] = (
         "participants-missing",
         r"Expected \d+ threads to join the rendezvous, but (?:only \d+|not all) of them"
         r"|waiting for all participants to arrive at rendezvous",
-        "a participant did not join a collective of XLA",
+        "a participant did not join an XLA collective",
         "xla/service/rendezvous.cc",
         wait="nccl-group-launch",
     ),

@@ -27,8 +27,8 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "stream-locked-at-its-end",
         r"could not acquire lock for .{1,120} at interpreter shutdown",
-        "as Python shut down, a daemon thread still held the lock of this stream; daemon threads do not run any more "
-        "then, so the lock is never released",
+        "when Python shut down, a daemon thread still held the stream's lock; daemon threads no longer run at that "
+        "point, so the lock is never released",
         "CPython bufferedio.c, _enter_buffered_busy",
         "destructor-or-teardown",
     ),
@@ -37,7 +37,7 @@ RULES: Tuple[LogRule, ...] = (
         r"^RuntimeError: cannot join current thread"
         r"|can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
         r"|\bdriver shutting down\b|ErrorCudartUnloading\b|CUDA_ERROR_DEINITIALIZED\b",
-        "a call failed because the process, or the object it belongs to, was being torn down",
+        "a call failed because the process, or the object that it was made on, was being torn down",
         "CPython threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",
         "destructor-or-teardown",
     ),
@@ -50,14 +50,14 @@ RULES: Tuple[LogRule, ...] = (
         r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
         r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory"
         r"|\bFaiss assertion .{0,20}cudaSuccess.{0,8} failed in .{0,100}(?:::getAlloc|::alloc\w*|cudaMalloc)\(",
-        "an allocation of memory failed",
+        "a memory allocation failed",
         "CUDA, HIP, CANN; torch CUDACachingAllocator.cpp; XLA; CPython; Rust alloc.rs; Go malloc.go; ggml; Faiss",
     ),
     _row(
         "no-device-context",
         r"UCX {1,4}(?:ERROR|FATAL) .{0,20}\bcu[A-Z]\w{2,60}\(.{0,200}invalid device context"
         r"|CUDA_ERROR_INVALID_CONTEXT\b|\bErrorDeviceUninitialized\b",
-        "a thread called the GPU's driver without a valid context of the device",
+        "a thread called the CUDA driver without a valid CUDA context",
         "UCX cuda_iface.h; CUDA driver API, error code 201",
     ),
     _row(
@@ -68,10 +68,10 @@ RULES: Tuple[LogRule, ...] = (
         r"|\bRET_CHECK failure|INTERNAL ASSERT FAILED"
         r"|\bEnforceNotMet\b|^(?:.{0,120}: )?Assertion failed\b"
         r"|\bFaiss assertion (?!.{0,20}(?:cudaSuccess|ncclSuccess)).{1,200} failed in ",
-        "a check of the program's own state failed",
+        "an internal assertion failed",
         "glibc assert.c; glog; oneCCL exception.hpp; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h",
     ),
-    _row("failed-assert-of-python", r"^AssertionError\b", "an assert of Python code failed", "CPython"),
+    _row("failed-assert-of-python", r"^AssertionError\b", "a Python assert failed", "CPython"),
     _row(
         "heap-broken",
         r"(?:Address|Thread|HWAddress)Sanitizer: (?!data race|lock-order|thread leak|DEADLYSIGNAL|signal)[a-z]"
@@ -79,14 +79,14 @@ RULES: Tuple[LogRule, ...] = (
         r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
         r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
         r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
-        "the process accessed memory that it does not own, or damaged its heap",
+        "the process accessed memory that it did not own, or damaged its heap",
         "LLVM compiler-rt; glibc malloc.c, fortify_fail.c",
     ),
     _seen(
         "data-race",
         r"ThreadSanitizer: data race\b|^(?:==\d{1,9}== )?Possible data race during "
         r"|Conflicting (?:load|store) by thread ",
-        "two threads access the same memory, at least one of them writes, and nothing orders them (a data race)",
+        "two threads access the same memory without synchronization, and at least one of them writes (a data race)",
         "LLVM tsan; Valgrind's Helgrind and DRD",
     ),
     _seen(
@@ -112,20 +112,20 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "rust-panicked",
         r"thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at ",
-        "a thread panicked",
+        "a panic ends its thread, and the whole process if that is the main thread",
         "Rust panicking.rs",
     ),
     _row(
         "ended-by-fortran",
         r"^forrtl: (?:severe|error) \(\d|^Fortran runtime error: |^Error termination\. Backtrace:",
-        "the run time of Fortran ended the program",
+        "the Fortran runtime ended the program",
         "Intel Fortran run-time errors; libgfortran runtime/error.c",
     ),
     _row(
         "uncaught-in-cpp",
         r"terminate called after throwing an instance of '(?!c10::(?:Dist|Accel|CUDA))"
         r"|terminating (?:due to|with) uncaught exception",
-        "an exception that nobody caught ended the process",
+        "an uncaught exception ended the process",
         "libstdc++, libc++abi",
     ),
     _row(
@@ -133,7 +133,7 @@ RULES: Tuple[LogRule, ...] = (
         r"^panic: |^fatal error: (?:concurrent map|stack overflow)"
         r"|terminating app due to uncaught exception|^Exception in thread \"[^\"]{1,80}\" [a-z]" + _OF_PEERS + r""
         r"|^Unhandled exception\. System\." + _OF_PEERS,
-        "an exception that nobody caught ended the process",
+        "an uncaught exception ended the process",
         "Go runtime/panic.go; OpenJDK; CoreCLR",
     ),
     _row(
@@ -151,7 +151,7 @@ RULES: Tuple[LogRule, ...] = (
     _row(
         "loader-worker-died",
         r"DataLoader worker \(pids?(?:\(s\))? [\d, ]{1,200}\) exited unexpectedly",
-        "a loader process ended",
+        "a DataLoader worker process ended",
         "torch/utils/data/dataloader.py",
     ),
     _row(

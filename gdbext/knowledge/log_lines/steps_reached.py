@@ -43,6 +43,6 @@ DEFAULT_GROUP = r"store_based_barrier_key:(?:1 .{0,80}worker_count|(?:0|default_
 
 FIRST_FAULTS = (
     *("network-transport", "p2p-or-topology", "gpu-fault", "driver-bug", "shm-too-small"),
-    *("no-memory-left", "memory"),
+    *("no-memory-left", "memory", "device-memory"),
 )
 """Causes, and ids of rows, of faults of the network, of memory and of drivers: what other lines may follow from."""

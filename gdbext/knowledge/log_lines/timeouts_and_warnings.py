@@ -27,32 +27,39 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "no-block",
         r"No available (?:shared memory broadcast )?block found",
-        "a process waits at vLLM's shared-memory queue for another one, which hangs, has ended or is at long work",
+        "a process waits at vLLM's shared-memory queue for another one, which may hang, have ended or be busy with "
+        "something slow",
         "vLLM shm_broadcast.py: acquire_write and acquire_read print the same sentence; vllm-project/vllm#7454",
         wait=_QUEUE,
         by_writer=(
             (
                 r"(?i).*worker",
-                "this worker waits for the engine process, which hangs, has ended, is at long work, or has nothing to "
-                "send",
+                "this worker waits for the engine process, which may hang, have ended, be busy with something slow, or "
+                "have nothing to send",
             ),
             (
                 r"(?i).*engine_?core",
-                "the engine process waits for its workers: at least one of them hangs, has ended, or is at long work, "
-                "such as compilation",
+                "the engine process waits for its workers: at least one of them hangs, has ended, or is busy with "
+                "something slow, such as compilation",
             ),
         ),
     ),
     LogRule(
+        "engine-not-started",
+        r"[Ww]aiting for \d+ (?:local, \d+ remote )?core engine proc",
+        "the front end still waits for an engine core process to start",
+        "vLLM v1/utils.py, v1/engine/core_client.py",
+        wait=_QUEUE,
+    ),
+    LogRule(
         "rpc-timeout",
-        r"RPC call to \w{1,60} timed out|[Ww]aiting for \d+ (?:local, \d+ remote )?core engine proc"
-        r"|Health check failed\. Server couldn't get a response|Timed out waiting for engine"
-        r"|[Ee]xecute_?[Mm]odel timed? ?out"
+        r"RPC call to \w{1,60} timed out|Health check failed\. Server couldn't get a response"
+        r"|Timed out waiting for engine|[Ee]xecute_?[Mm]odel timed? ?out"
         r"|Losing connection with prefill instance|kvcache from prefill instance, it might"
         r"|Timed out waiting for KV cache transfer|have not registered within the timeout"
         r"|waiting for GCS to become available|No available node types can fulfill"
         r"|Ray Compiled (?:Graph|DAG).{0,80}timed? ?out|RayChannelTimeoutError|GetTimeoutError",
-        "a process of the engine got no answer from another process",
+        "a process of the engine waited for another one and got no answer",
         "vLLM multiproc_executor.py, v1/utils.py; SGLang http_server.py, disaggregation/*/conn.py; Ray compiled graphs",
         wait=_QUEUE,
     ),
@@ -75,7 +82,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "device-runs-kernel",
         r"^\*?\s{1,8}\d{1,6}\s{1,8}(?:-|\d{1,6})\s{1,8}\d{1,4}\s{1,12}-?\d{1,12}\s{1,8}Active\s.{10,300}\(",
-        "the debugger lists a kernel as running on the device",
+        "the debugger lists a kernel as running on the device; the text does not show why it has not finished",
         "cuda-gdb manual, info cuda kernels",
     ),
     LogRule(
@@ -101,7 +108,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "watchdog-stuck",
         r"watchdog got stuck for \d+ seconds",
-        "torch's watchdog thread is stuck (a CUDA call does not return, or it waits for the GIL)",
+        "torch's watchdog thread is stuck, either in a CUDA call that does not return or waiting for the GIL",
         _TORCH,
     ),
     LogRule(
@@ -132,7 +139,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "forked-with-threads",
         r"current process just got forked, after parallelism has already been used",
-        "the process was forked after tokenizers had started its threads, whose locks the child may never get",
+        "the process was forked after the tokenizers library had started threads; a lock that one of them held at the "
+        "fork is never released in the child",
         "tokenizers bindings/python/src/lib.rs",
         wait="unknown",
     ),
@@ -155,7 +163,7 @@ RULES: Tuple[LogRule, ...] = (
         r"amdgpu.{0,60}(?:Failed to (?:evict (?:process )?queue|suspend process)|Failed to quiesce|sq_intr: error"
         r"|MES failed to respond"
         r"|qcm fence wait loop timeout|cp might be in an unrecoverable state)",
-        "the driver could not stop a queue of the GPU",
+        "the driver could not stop a GPU queue",
         "Linux kfd_device_queue_manager.c, amdgpu mes_v*.c",
     ),
     LogRule(
@@ -177,9 +185,15 @@ RULES: Tuple[LogRule, ...] = (
     LogRule("terminate", r"terminate called", "a C++ exception was not caught", "libstdc++", wait=_DEAD),
     LogRule(
         "memory",
-        r"No space left on device|Cannot allocate memory|[Oo]ut of memory|Lack of device memory",
+        r"No space left on device|Cannot allocate memory|[Oo]ut of memory",
         "memory, a disk or /dev/shm is full",
         "Linux, CUDA",
+    ),
+    LogRule(
+        "device-memory",
+        r"Lack of device memory",
+        "the memory of the device is full",
+        "RBLN, SYS_EBUSY",
     ),
     LogRule(
         "signal-of-core",
@@ -200,19 +214,19 @@ RULES: Tuple[LogRule, ...] = (
         r"^Unhandled exception|^fatal error: unexpected signal|Fatal error in (?:P?MPI|internal)_\w+: "
         r"|SIGSEGV: segmentation violation|signal \(\d{1,2}(?:\.\d)?\): [A-Z]|Uncaught exception"
         r"|Segfault encountered|Fatal Python error|Windows fatal exception: |Exception Code: 0x|Caught signal \d"
-        r"|\*{3} (?:SIG[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
+        r"|\*{3} (?:SIG(?!TERM)[A-Z]{2,6}|Process) received|^(?:[\w.]{1,120}\.)?\w{1,80}(?:Error|Exception|Failed): \S"
         r"|\(core dumped\)|\bRayTaskError\(|UCX +FATAL |\*{3} An error occurred in P?MPI_|MPI_ERRORS_ARE_FATAL"
         r"|\*{3} Aborted at \d{1,12} \(unix time\)"
         r"|^\[[^\]\s]{1,80}:\d{1,9}:\d{1,6}:\d{1,9}\] (?:invalid permissions for|address not mapped to) ",
-        "an unhandled exception or a signal ended a process",
+        "a process ended with this error or signal",
         "CPython, Ray, UCX, abseil, glog, Open MPI, the shell",
         wait=_DEAD,
     ),
     LogRule(
         "iommu-fault",
         r"AMD-Vi: .{0,40}\[IO_PAGE_FAULT |\bDMAR: \[(?:DMA|INTR)[^\]]{1,20}\].{0,80}fault",
-        "the IOMMU refused accesses of a PCIe device; where GPUs or network cards access each other directly, that "
-        "blocks their transfers",
+        "the IOMMU blocked memory accesses by a PCIe device; if that is a GPU or a network card, this breaks its "
+        "direct transfers to other devices",
         "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
         "p2p-or-topology",
         "low",
@@ -220,15 +234,15 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "mpich-pending-requests",
         r"^\s{0,8}\d{1,9} pending requests in pool \d",
-        "MPICH's progress watch lists requests that have not completed for a while; `source=` names the rank that must "
-        "send",
+        "MPICH lists requests that have been pending for a while; where one of them shows `source=`, that rank has not "
+        "sent yet",
         "MPICH mpir_progress_hook.c, MPIR_CVAR_DEBUG_PROGRESS_TIMEOUT",
         wait="mpi",
     ),
     LogRule(
         "xla-slow-operation",
         r"Very slow compile\?|slow_operation_alarm\.cc:\d{1,5}\] \w",
-        "XLA reports a compilation that takes long, and reports again how long it took when it ends",
+        "XLA warns of a slow compilation, and logs how long it took once it has finished",
         "xla/service/slow_operation_alarm.cc",
         wait="native-compute",
     ),

@@ -11,6 +11,7 @@ from typing import Dict, List, Optional, Tuple
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
 from gdbext.model.waits import Edge, Node, shown_kind
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
 
@@ -31,7 +32,7 @@ def graph(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
             edges.setdefault((edge.source.id, edge.target.id), (edge, certain))
     nodes = {node.id: node for edge, _ in edges.values() for node in (edge.source, edge.target)}
     names = {id: f"n{number}" for number, id in enumerate(nodes)}
-    title = f"{verdict.cause} ({verdict.confidence} confidence)"
+    title = cause_and_confidence(verdict.cause, verdict.confidence)
     lines = ["digraph waits {", f"  label={_quoted(title)};", "  rankdir=LR;", '  node [fontname="sans-serif"];']
     lines += [f"  {names[id]} [{_node(node, diagnosis)}];" for id, node in nodes.items()]
     if not nodes:

@@ -13,6 +13,7 @@ from gdbext import __version__
 from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.formats.looks import RankLanes, ThreadLane, function_of, place_in, timeline
 from gdbext.render.json.json_text import json_text
 
@@ -39,7 +40,7 @@ def profile(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
             "interval": interval,
             "startTime": 1000 * (taken or 0),
             "processType": 0,
-            "product": f"{verdict.cause} ({verdict.confidence} confidence)",
+            "product": cause_and_confidence(verdict.cause, verdict.confidence),
             "importedFrom": f"gdbext {__version__}",
             "misc": f"{left_out:,} threads have no room and are left out" if left_out else "",
             "stackwalk": 1,

@@ -11,6 +11,7 @@ from typing import List, Optional
 from gdbext.model.command_typed import BRIEF, Typed
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.verdict import diagnosis_lines
@@ -24,7 +25,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
 def message(diagnosis: Diagnosis, origin: Optional[Origin]) -> List[str]:
     style = Style(_WIDTH, typed=Typed(BRIEF))
     lines = [shorten(line, _WIDTH, style) for line in diagnosis_lines(diagnosis, style, origin)]
-    head = clean(f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence} confidence)", style)
+    head = clean(cause_and_confidence(diagnosis.verdict.cause, diagnosis.verdict.confidence), style)
     body = [_escaped(line) for line in lines]
     while sum(len(line) + 1 for line in body) > MOST - 200:  # entities are longer than what they stand for
         body.pop()

@@ -13,6 +13,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.look_origin import Origin
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.json.json_text import json_text
 from gdbext.render.safe_text import LONGEST, clean
 from gdbext.render.style import Style
@@ -28,7 +29,7 @@ def profile(diagnosis: Diagnosis, _origin: Optional[Origin]) -> List[str]:
     profiles = [_of_rank(one, frames, known) for one in diagnosis.snapshot.processes]
     document = {
         "$schema": SCHEMA,
-        "name": f"{diagnosis.verdict.cause} ({diagnosis.verdict.confidence} confidence)",
+        "name": cause_and_confidence(diagnosis.verdict.cause, diagnosis.verdict.confidence),
         "exporter": f"gdbext {__version__}",
         "activeProfileIndex": min(diagnosis.verdict.culprits, default=0),
         "shared": {"frames": [_frame(key) for key in frames]},

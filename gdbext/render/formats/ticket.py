@@ -12,6 +12,7 @@ from typing import List, Optional, Sequence, Tuple
 from gdbext.model.command_typed import BRIEF, FULL, Typed
 from gdbext.model.look_origin import Origin
 from gdbext.model.verdict import Diagnosis
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.details import detail_sections
 from gdbext.render.text.verdict.rank_table import wait_table
@@ -55,7 +56,7 @@ def github(diagnosis: Diagnosis, origin: Optional[Origin]) -> List[str]:
 def _head(diagnosis: Diagnosis, origin: Optional[Origin]) -> List[str]:
     verdict = diagnosis.verdict
     answer = diagnosis_lines(diagnosis, Style(_WIDTH, typed=Typed(BRIEF)), origin)
-    return [f"### {_plain(verdict.cause)} ({_plain(verdict.confidence)} confidence)", "", *_fenced(answer)]
+    return [f"### {cause_and_confidence(_plain(verdict.cause), _plain(verdict.confidence))}", "", *_fenced(answer)]
 
 
 def _plain(label: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Mapping, Sequence
 
 from gdbext.model.text.ranges import counted
 from gdbext.model.trace import MergeReport, Shares, TraceDiagnosis, TraceDifference, TraceFile, TraceSummary
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.safe_text import clean, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
@@ -20,7 +21,7 @@ def diagnosis_lines(found: TraceDiagnosis, style: Style) -> List[str]:
     verdict = found.verdict
     accent = _ACCENTS.get(verdict.cause, "bad")
     lines = [style.paint(line, accent) for line in wrapped(clean(verdict.summary, style), style, most=6)]
-    lines.append(style.paint("  cause    ", "dim") + f"{verdict.cause} ({verdict.confidence} confidence)")
+    lines.append(style.paint("  cause    ", "dim") + cause_and_confidence(verdict.cause, verdict.confidence))
     for title, indexes in (("culprit", verdict.culprits), ("victims", verdict.victims)):
         if indexes:
             names = ", ".join(_name(found.files, at) for at in indexes[:8]) + (", ..." if len(indexes) > 8 else "")

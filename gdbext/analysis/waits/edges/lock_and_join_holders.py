@@ -152,7 +152,7 @@ def _by_frames(drawing: Drawing, party: Party) -> None:
     elif drawing.waits(node):
         return
     elif in_profiler(party):
-        driver = drawing.resource("driver", "cupti", "a lock between the profiler (CUPTI) and the driver", "faulted")
+        driver = drawing.resource("driver", "cupti", "a lock that the driver shares with the CUPTI profiler", "faulted")
         drawing.join(node, driver, "mutex", "assumed", drawing.fact(party))
     elif under_driver(party):
         lock = own_lock(drawing, party, node)

@@ -19,6 +19,7 @@ from gdbext.model.waits import Node
 
 _WANTS, _HAS, _LEFT, _BLOCKS = map(regex, (WANTS_LINE, HAS_LINE, LEFT_LINE, BLOCKS_LINE))
 _WANTS_CLASS, _INITIALISES = map(regex, (WANTS_CLASS_LINE, INITIALISES))
+_OF_CLASS = regex(r"class .")
 
 
 def draw(drawing: Drawing) -> None:
@@ -37,7 +38,7 @@ def draw(drawing: Drawing) -> None:
             holder = holders.get(lock) or named.get(owner or "")
             if holder is party or (holder is None and owner is None):
                 continue
-            node = drawing.resource("lock", f"{index}:{lock}", f"lock {lock}")
+            node = drawing.resource("lock", f"{index}:{lock}", _label(lock))
             drawing.join(drawing.of(party), node, "mutex", "named", drawing.fact(party))
             if drawing.waits(node):
                 continue
@@ -55,6 +56,10 @@ def _not_printed(drawing: Drawing, party: Party, lock: Node, owner: str) -> None
         back = drawing.resource("lock", f"{lock.id}:back", "another lock")
         drawing.join(other, back, "mutex", "named")
         drawing.join(back, drawing.of(party), "holds", "named")
+
+
+def _label(lock: str) -> str:
+    return f"the initialization lock of {lock}" if _OF_CLASS.match(lock) else f"lock {lock}"
 
 
 def _is_wanted(line: str) -> bool:

@@ -6,6 +6,12 @@ from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS, PEER
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
 from gdbext.knowledge.row_kinds import RemedyRule
 
+_LATE = (
+    *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
+    *("stream-sync", "event-sync", "device-sync", "unknown"),
+)
+"""What a rank is in that does not come to a collective."""
+
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "implicit-sync-vs-collective",
@@ -72,7 +78,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out why the process of the missing rank is gone: read the rank's log, and dmesg (out of memory?); then "
+        "Find out why the missing rank's process ended: read its log, and dmesg -T on its host (out of memory?); then "
         "restart the whole job",
         "a collective cannot complete without a member; the others wait for ever, or until the watchdog's timeout",
         "NVIDIA/nccl#585",
@@ -80,7 +86,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log of that rank, around that time: why it died explains the rest; then restart the whole job",
+        "Read the dead rank's log to its end: what it died of is usually the cause of all the rest; then restart the "
+        "whole job",
         "the launcher ends the other ranks, or they wait for ever",
         "Open MPI's mpirun; MPICH's hydra",
         rules=("mpi-rank-died",),
@@ -88,7 +95,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the log of the missing rank; if it is alive, dump its stack: py-spy dump --native --pid PID > dump.txt",
+        "Read the log of each missing rank; if its process is still alive, dump it: py-spy dump --native --pid PID > "
+        "rankN.txt",
         "the lines of the others name the rank, but not what it does instead",
         "pytorch/pytorch#87995",
         named=True,
@@ -104,16 +112,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out why the missing rank does not get there: it waits for something else, is slow, or takes another "
+        "Read the stack of each suspect (gdbext stacks): it may wait for something else, be slow, or be in another "
         "branch of the code",
         "every rank must reach every collective, in the same order",
         "pytorch/pytorch#87995",
-        kinds=(
-            *("io", "ipc-queue", "condvar-idle", "python-code", "native-compute", "mutex", "gil", "store-wait", "mpi"),
-            *("stream-sync", "event-sync", "device-sync", "unknown"),
-        ),
+        kinds=_LATE,
         not_rules=("mpi-rank-died", "worker-died"),
         named=True,
+        given=("live", "core"),
+    ),
+    RemedyRule(
+        "missing-rank",
+        "Dump each suspect twice, 30 s apart ({dump of each} > dump1.txt, then dump2.txt): it may wait for something "
+        "else, be slow, or be in another branch",
+        "every rank must reach every collective, in the same order",
+        "pytorch/pytorch#87995",
+        kinds=_LATE,
+        not_rules=("mpi-rank-died", "worker-died"),
+        named=True,
+        given=("text", "log"),
     ),
     RemedyRule(
         "missing-rank",
@@ -126,7 +143,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Find out why the process of the missing rank is gone: read the rank's log, and dmesg (out of memory?); then "
+        "Find out why the missing rank's process ended: read its log, and dmesg -T on its host (out of memory?); then "
         "restart the whole job",
         "the communicator has more ranks than there are processes; a collective cannot complete without a member",
         "NVIDIA/nccl#585",
@@ -152,8 +169,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the logs of the ranks that are not in the list of ready ranks, and dump their stacks: py-spy dump "
-        "--native --pid PID > dump.txt",
+        "Read the log of each rank that is not listed as ready, and dump its stack: py-spy dump --native --pid PID > "
+        "rankN.txt",
         "the listed ranks wait; the others have not submitted the tensor",
         "horovod/common/stall_inspector.cc",
         rules=("ready-ranks",),
@@ -161,8 +178,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
-        "Read the other ranks' logs around that time, starting with the ranks that the message names: the process that "
-        "failed or ended first explains the rest",
+        "Read the other ranks' logs around the same moment, starting with any peer that the line names: the process "
+        "that failed or ended first explains the rest",
         "who reports a lost or late peer is usually its victim",
         "gloo transport/tcp/pair.cc; torch monitoredBarrier",
         not_rules=("ready-ranks",),
@@ -171,8 +188,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL, and compare what each rank calls before that line: "
-        "its opCount, count and datatype",
+        "Run once with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL, and compare each rank's last calls before that "
+        "warning: opCount, count and datatype",
         "NCCL names only the ranks that noticed the difference",
         "NCCL init.cc; NCCL user guide, NCCL_DEBUG_SUBSYS",
         rules=("mismatch-at-rank",),
@@ -180,8 +197,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "collective-mismatch",
-        "Compare the code of the ranks around the collectives in which they differ: look for conditions on rank, "
-        "batch or shape",
+        "Find the first collective that differs between ranks, and look in the code around it for conditions on "
+        "rank, batch or shape",
         "all ranks must call the same collectives of a communicator in the same order, with the same count and type",
         "NCCL user guide; NVIDIA/nccl#857",
     ),
@@ -227,8 +244,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Look first at the ranks that have not joined: was each one started, what does its log say, where does it "
-        "stand (py-spy dump --native --pid PID), and does it reach the store: nc -vz MASTER_ADDR MASTER_PORT",
+        "Check each rank that has not joined: whether it was started, its log, its stack (py-spy dump --native --pid "
+        "PID), and whether it can reach the store (nc -vz MASTER_ADDR MASTER_PORT)",
         "a restart destroys what shows why a rank did not come",
         "torch distributed_c10d.py, _store_based_barrier",
         rules=("store-barrier", "store-barrier-timeout"),
@@ -237,8 +254,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that all ranks were started with the same world size; end what is left of earlier runs, and restart all "
-        "ranks together, on another MASTER_PORT",
+        "Check that all ranks were started with the same world size; kill any processes left from earlier runs, and "
+        "restart all ranks together on another MASTER_PORT",
         "the store counts who has joined, also members of an earlier run that used the same port",
         "torch distributed_c10d.py, _store_based_barrier",
         rules=("store-barrier", "store-barrier-timeout"),
@@ -246,7 +263,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that the store's host (MASTER_ADDR, or --rdzv_endpoint) answers from each node: nc -vz HOST PORT",
+        "Check that the store's host (MASTER_ADDR, --rdzv_endpoint, or JAX's coordinator_address) can be reached "
+        "from each node: nc -vz HOST PORT",
         "a rank that cannot reach the store never joins",
         "torch.distributed.run, rendezvous",
         rules=("store-connect",),
@@ -254,7 +272,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that the process at the address in that line runs and can be reached from here: nc -vz HOST PORT",
+        "Check that the peer that the log line names is running and can be reached from the host that logged it: nc "
+        "-vz HOST PORT",
         "the peer has not started yet, has ended, or a firewall is between the two",
         "connect(2), ECONNREFUSED",
         rules=("refused", "no-connection", "socket-of-rank"),
@@ -263,8 +282,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that the rank in that line is running, and read its log; then see from here whether its host and port "
-        "answer: nc -vz HOST PORT",
+        "Check that the rank in that line is running, and read its log; then test its port from the host that logged "
+        "the line: nc -vz HOST PORT",
         "the peer has not started yet, has ended, or a firewall is between the two",
         "connect(2), ECONNREFUSED",
         rules=("no-connection", "socket-of-rank"),
@@ -273,8 +292,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "The line has no address: see in a rank's environment who serves the connection (MASTER_ADDR or the like), "
-        "check that this process still runs, and read its log",
+        "Find the serving host in a rank's environment (tr '\\0' '\\n' < /proc/PID/environ: MASTER_ADDR or similar), "
+        "since the line has no address; check that its process still runs, and read its log",
         "the process that serves the connection has often ended first, and its log says why",
         "connect(2), ECONNREFUSED",
         rules=("refused", "no-connection", "socket-of-rank"),
@@ -283,7 +302,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
-        "Check that all ranks were started, and the world size and rank numbers of the launch command",
+        "Check that all ranks were started and that the launch command gives the right world size and rank numbers",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",
         absent=False,

@@ -20,8 +20,8 @@ def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
 _OF_LOG_LINES = (
     RemedyRule(
         "other",
-        "Read the whole report, of the sanitizer or of valgrind: the first stack is the invalid access, those below it "
-        "are where the memory was allocated and freed",
+        "Read the checker's whole report: the first stack is the invalid access, the later ones show where the "
+        "memory was allocated and freed",
         "the first report is the fault; all later ones may follow from it",
         "AddressSanitizer; valgrind manual, Memcheck",
         rules=("heap-broken",),
@@ -30,8 +30,8 @@ _OF_LOG_LINES = (
     ),
     RemedyRule(
         "other",
-        "Run it under valgrind, or build it with -fsanitize=address (with CUDA: ASAN_OPTIONS=protect_shadow_gap=0): "
-        "the first invalid access that it reports is the fault",
+        "Run the program under valgrind, or build its native code with -fsanitize=address (with CUDA set "
+        "ASAN_OPTIONS=protect_shadow_gap=0): the first invalid access reported is the fault",
         "the heap was damaged before the call that noticed it",
         "valgrind manual; AddressSanitizer",
         rules=("heap-broken",),
@@ -40,7 +40,7 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "data-race",
-        "Read the report's two stacks: guard what both access with one lock, or make it atomic",
+        "Read the report's two stacks: use one lock around the data that both access, or make it atomic",
         "what a race leaves in memory depends on the time, so its effects come and go",
         "ThreadSanitizer manual; Valgrind manual, Helgrind",
     ),
@@ -66,39 +66,47 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "rust-panicked",
-        "Read the code at the place in that line; for a stack with names set RUST_BACKTRACE=1, and build with debug = "
-        "1 in [profile.release]",
+        "Read the source at the place that the panic line names; for a stack with names set RUST_BACKTRACE=1, and "
+        "debug = 1 under [profile.release] in Cargo.toml",
         "the line has the place of the panic and what failed there",
         "Rust std::backtrace; The Cargo Book, profiles",
     ),
     _of_line(
         "uncaught-in-cpp",
-        "Read the exception's text, what(), on the line after that one; `catch throw` in gdb stops where it is thrown",
+        "Run it under gdb with `catch throw`, which stops where the exception is thrown; its text is on the what() "
+        "line of the log",
         "the stack of abort() begins after the throw",
         "std::terminate; gdb manual, catchpoints",
     ),
     _of_line(
         "ended-by-its-runtime",
-        "Read the exception's text in that line, and the stack that the run time prints after it",
+        "Read the exception's text in that line, and the stack that the runtime prints after it",
         "the run time prints where it was thrown",
         "Go runtime/panic.go; OpenJDK; CoreCLR",
     ),
     _of_line(
+        "nobody-can-wake-another",
+        "Read the stacks that the runtime prints below that line: each shows what a goroutine or thread waits for, and "
+        "at which line of the source",
+        "one of them should have woken the others, or has ended too early",
+        "Go runtime/proc.go checkdead; Ruby thread.c rb_check_deadlock",
+    ),
+    _of_line(
         "failed-assertion",
-        "Look up the condition at its place in the source; its values are in {core}",
+        "Look up the assertion in the source; the values of its variables are in {core}",
         "the condition names what the program did not expect",
         "assert(3)",
     ),
     _of_line(
         "failed-assert-of-python",
-        "Print what the assert tests just before it, or run that one process under python -m pdb -c continue; if the "
-        "assert is in a library, search the library's issues for it",
+        "Print the tested values just before the assert, or run that process under python -m pdb -c continue SCRIPT; "
+        "if the assert is in a library, search the library's issues for it",
         "the condition names what the program did not expect; a Python exception leaves no core file",
         "Python documentation, assert and pdb",
     ),
     _of_line(
         "no-device-context",
-        "In that thread call cudaSetDevice and (before CUDA 12) cudaFree(0), or cuCtxSetCurrent, before it uses the "
+        "Call cuCtxSetCurrent, or cudaSetDevice (before CUDA 12 also cudaFree(0)), in that thread before it uses the "
         "GPU",
         "a new thread has no current context until a call of the runtime sets one",
         "CUDA driver API, context management; CUDA programming guide, initialization",
@@ -112,8 +120,8 @@ _OF_LOG_LINES = (
     *(
         _of_line(
             rule,
-            "Run once with num_workers=0 and python -X faulthandler: the error then comes in the main process, with "
-            "its own traceback",
+            "Run once with num_workers=0 and python -X faulthandler: the failure then happens in the main process, "
+            "which prints a traceback",
             "the loader only reports that its worker ended",
             "torch.utils.data documentation",
         )
@@ -121,7 +129,7 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "no-memory-left",
-        "Look at which memory the line names: nvidia-smi for the GPU, free -m and the cgroup's memory.max for the host",
+        "See what uses the memory that ran out: nvidia-smi (GPU), free -m and the cgroup's memory.max (host)",
         "a smaller batch or cache helps against the first, a higher limit against the second",
         "kernel documentation, cgroup-v2",
     ),
@@ -195,16 +203,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Use less memory on that host, or start fewer workers there; `ray logs raylet.out -ip IP` shows which workers "
-        "used it (the threshold: RAY_memory_usage_threshold)",
+        "Use less memory or start fewer workers on that host; `ray logs raylet.out -ip IP` shows what used the "
+        "memory (RAY_memory_usage_threshold sets the threshold)",
         "Ray's memory monitor ends workers before the kernel would; the kernel's log does not show it",
         "Ray documentation, Out-Of-Memory Prevention",
         rules=("ray-killed-for-memory",),
     ),
     RemedyRule(
         "other",
-        "Check for the out-of-memory killer: dmesg -T | grep -iE 'oom|killed process' on that host (Kubernetes: "
-        "kubectl describe pod POD; Slurm: sacct -j JOB -o JobID,State,MaxRSS); then raise the memory limit or use less",
+        "Check for the OOM killer on that host: dmesg -T | grep -iE 'oom|killed process' (Kubernetes: kubectl "
+        "describe pod POD; Slurm: sacct -j JOB -o JobID,State,MaxRSS); raise the limit or use less memory",
         "the kernel or the cluster kills a process that exceeds the memory of the host or of its container",
         "Linux oom killer; Kubernetes and Slurm documentation",
         rules=("killed", "killed-for-memory"),
@@ -216,10 +224,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "(EOWNERDEAD)",
         "pthread_mutexattr_setrobust(3)",
         kinds=("mutex",),
+        pasted_from=r"(?!text:go$)",
     ),
     RemedyRule(
         "other",
-        "Put the folder of the lock file (a cache, a dataset) on a local disk, or let the NFS server lock (rpc.statd, "
+        "Unlock with `defer mu.Unlock()`, and do not lock a mutex that the same goroutine already holds",
+        "Go's mutexes are not recursive, and a goroutine that returns without unlocking leaves them locked",
+        "Go documentation, package sync",
+        kinds=("mutex",),
+        pasted_from=r"text:go$",
+    ),
+    RemedyRule(
+        "other",
+        "Put the lock file's folder (a cache, a dataset) on a local disk, or start the NFS lock service (rpc.statd, "
         "lockd); the mount option local_lock=all is enough only if a single host uses the folder",
         "the file system refused the lock: no other process needs to hold it",
         "fcntl(2), ENOLCK; nfs(5), local_lock",
@@ -227,8 +244,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Look for a lock file that no process has open, on this or any other host or container, and remove it: find "
-        "~/.cache/torch_extensions -name lock -print -exec fuser -v {} \\;",
+        "List the lock files on every host and container that shares the cache, and delete those that no process has "
+        "open: find ~/.cache/torch_extensions -name lock -print -exec fuser -v {} \\;",
         "torch's lock while it builds an extension outlives a process that was killed",
         "torch/utils/file_baton.py, cpp_extension.py",
         through=BUILDS_EXTENSION,
@@ -237,8 +254,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Run fuser -v {lock} as root, on each host and in each container that shares the file; remove it only if no "
-        "process has it open and no job that uses it is running",
+        "See who has the lock file open, as root, on each host and in each container that shares it; delete it if "
+        "nobody has and no job uses it: fuser -v {lock}",
         _LOCK_FILE,
         "flock(2), fcntl(2)",
         rules=(*FILE_LOCKS, "waits-for-lock-file"),
@@ -255,15 +272,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "not-a-hang",
-        "No action needed; if requests are not answered, check the front end or raise its timeout",
+        "No action needed if requests are answered; if not, dump the other processes, and check the front end and "
+        "its request timeout",
         "the ranks wait for work, or are working",
         "vllm-project/vllm#16226",
     ),
     *_OF_LOG_LINES,
     RemedyRule(
         "other",
-        "Look up the error: gdbext error {error}; then read the log from before that line, and on the host dmesg -T | "
-        "grep -iE 'xid|nvrm|amdgpu'; to find the call, repeat with CUDA_LAUNCH_BLOCKING=1",
+        "Look up the error (gdbext error {error}); read the log before it and dmesg -T | grep -iE 'xid|nvrm|amdgpu'; "
+        "to find the call, run the job again with CUDA_LAUNCH_BLOCKING=1",
         "the watchdog's thread learns of an error that another thread's call or kernel has made",
         "torch ProcessGroupNCCL.cpp; CUDA programming guide, asynchronous errors",
         kinds=("cuda-error-throw",),
@@ -279,7 +297,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Run again with NCCL_DEBUG=WARN: the first WARN names what failed in the set-up of the communicator",
+        "Run again with NCCL_DEBUG=WARN: the process crashed while it set up a communicator, and NCCL's first WARN "
+        "may say what had failed",
         "where the set-up fails, NCCL frees what it has made, and a fault there hides the first failure",
         "NCCL init.cc, error paths",
         kinds=("exited-or-crashed",),
@@ -288,8 +307,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "In that gdb, or on the core file (coredumpctl gdb), type `thread apply all bt full`; the error text is in the "
-        "log just before the crash",
+        "In the gdb that printed this stack, or with the core file open (coredumpctl gdb), run `thread apply all bt "
+        "full`; the error text is in the log just before the crash",
         "the log has the condition that failed or the signal; the stack only shows where",
         "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),
@@ -298,11 +317,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
-        "Read the log just before the crash; for all threads and values open {core}",
+        "In the lldb session that printed this stack, run `bt all` and `frame variable`; the error text is in the log "
+        "just before the crash",
+        "the log has the condition that failed or the signal; the stack only shows where",
+        "LLDB command map",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:lldb",
+        given=("text",),
+    ),
+    RemedyRule(
+        "other",
+        "Read the log lines just before the crash; to see all threads and variables, open {core}",
         "the log has the condition that failed or the signal; the stack only shows where",
         "abort(3); coredumpctl(1)",
         kinds=("exited-or-crashed",),
-        pasted_from=r"(?!text:gdb)",
+        pasted_from=r"(?!text:(?:gdb|lldb))",
         given=("text", "core", "log"),
     ),
     RemedyRule(

@@ -15,7 +15,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gpu-fault",
         "Check the values that the assert tests (usually indices: token ids, labels, positions); run once with "
-        "CUDA_LAUNCH_BLOCKING=1 for the Python line that launched the kernel",
+        "CUDA_LAUNCH_BLOCKING=1 to see the Python line that launched the kernel",
         "the log line with the word Assertion names the kernel's source line and the condition that failed",
         "CUDA runtime API, error code 710; CUDA programming guide, assertion",
         rules=("kernel-assert",),
@@ -23,8 +23,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Run a small case under compute-sanitizer, which names the kernel and the line: gdbext run --sanitizer -- "
-        "COMMAND",
+        "Run a small reproducer under compute-sanitizer, which names the kernel and the source line: gdbext run "
+        "--sanitizer -- COMMAND",
         "the call that reports an illegal access is usually not the one that made it",
         SANITIZER,
         rules=("illegal-access",),
@@ -33,8 +33,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Run a small case with AMD_SERIALIZE_KERNEL=3, so that the call that fails is the one that made the fault; "
-        "rocgdb stops in the kernel",
+        "Run a small reproducer with AMD_SERIALIZE_KERNEL=3, so that the failing call is the one that caused the "
+        "fault; or run it under rocgdb, which stops in the faulty kernel",
         "the call that reports an illegal access is usually not the one that made it",
         "ROCm documentation, HIP debugging",
         rules=("illegal-access",),
@@ -42,8 +42,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Reset the GPU (nvidia-smi --gpu-reset -i N) or restart the host, and update the driver; if it happens again, "
-        "load the driver without GSP firmware (NVreg_EnableGpuFirmware=0) and keep what nvidia-bug-report.sh writes",
+        "Run nvidia-bug-report.sh, reset the GPU (nvidia-smi --gpu-reset -i N) or reboot, and update the driver; if "
+        "it recurs, load the nvidia module with NVreg_EnableGpuFirmware=0 (no GSP firmware)",
         "the driver asks the GPU's system processor (GSP) for nearly everything: after one timeout all calls wait",
         "NVIDIA Xid catalogue, 119 and 120; NVIDIA driver README, GSP firmware",
         rules=("xid", "gsp-silent"),
@@ -52,7 +52,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
-        "Read the first GPU error before that line, on the host: dmesg -T | grep -iE 'amdgpu|nvrm|xid'",
+        "Read the GPU driver's errors on the host, the earliest one first: dmesg -T | grep -iE "
+        "'amdgpu|nvrm|xid|i915|nouveau|mtgpu'",
         "the first error names what failed; a reset is its effect",
         "Linux drivers/gpu/drm; NVIDIA Xid catalogue",
         rules=(
@@ -70,7 +71,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "gpu-fault",
         "Read the driver's error on the host (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an "
-        "NVIDIA GPU run a small case: gdbext run --sanitizer -- COMMAND",
+        "NVIDIA GPU, run a reproducer under compute-sanitizer: gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
         not_rules=("kernel-assert", "illegal-access"),
@@ -93,8 +94,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "driver-bug",
-        "Read the kernel's log (dmesg) from before this stack: the first line of the GPU's driver (an Xid, a ring "
-        "timeout, a reset) names what failed",
+        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T): an Xid, a ring timeout or "
+        "a reset names what failed",
         "no signal ends a thread that sleeps inside the driver, and nvidia-smi --gpu-reset refuses while a process "
         "uses the GPU: usually only a reboot helps",
         "Linux kernel/hung_task.c; NVIDIA GPU memory error management, recovery actions",
@@ -116,23 +117,29 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
-        "List the interfaces of each host (ip -br addr) and set NCCL_SOCKET_IFNAME to one that all of them share",
+        "List the interfaces of each host (ip -br addr) and set NCCL_SOCKET_IFNAME to the one that connects all hosts",
         "a wrong interface has no route to the peers",
         "NCCL user guide, NCCL_SOCKET_IFNAME",
         rules=("no-interface", "unreachable"),
     ),
     RemedyRule(
         "network-transport",
-        "Compare the versions of the network plugin (NCCL_DEBUG=INFO prints it) and of libfabric (fi_info --version) "
-        "on all hosts, and check that libfabric sees the device (fi_info -p efa); NCCL_NET=Socket shows whether the "
-        "plugin is the problem",
+        "Compare the network plugin version (NCCL_DEBUG=INFO prints it) and the libfabric version (fi_info "
+        "--version) on all hosts; run once with NCCL_NET=Socket to see whether the plugin is the problem",
         "the plugin, not NCCL, opens the device; it fails where its library or driver does not fit",
-        "aws-ofi-nccl README; libfabric fi_info(1); NCCL user guide, NCCL_NET",
+        "aws-ofi-nccl README; NCCL user guide, NCCL_NET",
         rules=("net-plugin",),
     ),
     RemedyRule(
         "network-transport",
-        "Run once with NCCL_NET_GDR_LEVEL=LOC (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If the job then works: load "
+        "Check that libfabric sees the device: fi_info -p efa",
+        "a device that libfabric does not list cannot be opened by the plugin either",
+        "libfabric fi_info(1)",
+        rules=("net-plugin",),
+    ),
+    RemedyRule(
+        "network-transport",
+        "Run once with NCCL_NET_GDR_LEVEL=LOC (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If it then works: load "
         "nvidia_peermem, or update driver and network plugin; else raise the limit of locked memory (ulimit -l)",
         "the network card reads GPU memory only after a kernel module has registered it; no cable causes this",
         "NCCL user guide, NCCL_NET_GDR_LEVEL; UCX documentation",
@@ -141,15 +148,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "network-transport",
         "Compare both ends: the GID index (show_gids; NCCL_IB_GID_INDEX), link layer and MTU (ibv_devinfo), and the "
-        "cards that NCCL chose (NCCL_IB_HCA); on RoCE both need a GID of the same type",
+        "HCAs that NCCL chose (NCCL_DEBUG=INFO); on RoCE both need a GID of the same type",
         "the card refuses a connection whose parameters do not fit; a cable fails later, in a transfer",
         "ibv_modify_qp(3), EINVAL; NCCL user guide, NCCL_IB_GID_INDEX",
         rules=("infiniband-parameters",),
     ),
     RemedyRule(
         "network-transport",
-        "Check the ports and the cable on both ends (InfiniBand: ibstat, perfquery; RoCE: rdma link, ethtool -S IFACE) "
-        "and read the peer's log; then restart the job",
+        "Check the port and the cable at both ends of the link (InfiniBand: ibstat, perfquery; RoCE: rdma link, "
+        "ethtool -S IFACE), read the peer's log, then restart the job",
         "the network card has repeated the transfer in vain: the connection is lost, and whoever waits for its data "
         "stays blocked",
         "NCCL user guide, NCCL_IB_RETRY_CNT; InfiniBand specification, retry counter",
@@ -157,8 +164,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "network-transport",
-        "On RoCE compare the GIDs of both ends (ibv_devinfo -v; UCX_IB_GID_INDEX, NCCL_IB_GID_INDEX), then test the "
-        "path: ib_write_bw -d DEVICE -x GID_INDEX on one end, the same with its address on the other",
+        "On RoCE compare both ends' GIDs (ibv_devinfo -v; UCX_IB_GID_INDEX, NCCL_IB_GID_INDEX), then test the path: "
+        "ib_write_bw -d DEVICE -x GID_INDEX on one host, the same plus that host's name on the other",
         "a wrong GID index connects, but no packet arrives",
         "NCCL user guide, NCCL_IB_GID_INDEX; linux-rdma/perftest",
         rules=("no-acknowledgement", "infiniband", "queue-pair-not-connected"),
@@ -173,23 +180,24 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "p2p-or-topology",
-        "See which device it is: lspci -s BUS, with the number that the line names (device=, Request device)",
+        "See which device it is: lspci -s ADDRESS, with the PCI address in that line (device=, Request device); if "
+        "it is a GPU or an RDMA card, run the job once with NCCL_P2P_DISABLE=1",
         "a disk controller or a network card without RDMA has nothing to do with transfers between GPUs",
         "lspci(8)",
         rules=("iommu-fault",),
     ),
     RemedyRule(
         "p2p-or-topology",
-        "End all processes that use the host's GPUs, reset all GPUs together (nvidia-smi --gpu-reset), then restart "
-        "nvidia-fabricmanager; or reboot. Until then run with NCCL_NVLS_ENABLE=0",
+        "End all processes that use the host's GPUs, reset them (nvidia-smi --gpu-reset), then restart "
+        "nvidia-fabricmanager; or reboot. Until then set NCCL_NVLS_ENABLE=0 (NVSHMEM: NVSHMEM_DISABLE_NVLS=1)",
         "the fabric manager was restarted while processes used the GPUs; the driver learns its new state at a reset",
         "NVIDIA Fabric Manager user guide",
         rules=("nvlink-fabric",),
     ),
     RemedyRule(
         "p2p-or-topology",
-        "Run once with NCCL_P2P_DISABLE=1. If the job then works: on bare metal switch off the IOMMU and ACS of the "
-        "PCIe bridges; in a container give it all GPUs of the job",
+        "Run once with NCCL_P2P_DISABLE=1. If the job then works, disable the IOMMU and PCIe ACS on bare metal; give a "
+        "container all GPUs of the job",
         "data then goes through host memory, so the run shows whether the direct path is the problem",
         "NCCL user guide, troubleshooting",
         unset_in="NCCL_P2P_DISABLE=1",

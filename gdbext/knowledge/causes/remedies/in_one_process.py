@@ -6,11 +6,13 @@ from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.remedies.remedy_constants import (
     ABORTS_COMMUNICATOR,
     ALLOCATES,
+    BY_OPENJDK,
     FOR_THE_GPU,
     GIL_HOLDER,
     JOINS_CHILDREN,
     JOINS_OF_PYTHON,
     SHUTS_DOWN,
+    SLEEPS,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
@@ -19,6 +21,10 @@ from gdbext.knowledge.row_kinds import RemedyRule
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
+_SPAWN = (
+    "Start workers with spawn: multiprocessing.set_start_method('spawn') (vLLM: "
+    "VLLM_WORKER_MULTIPROC_METHOD=spawn); or fork them before CUDA is used or any thread is started"
+)
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -44,7 +50,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "lock-order-deadlock",
         "Read the detector's whole report: in each thread, the innermost function of your own code takes the lock "
-        "that the thread waits for; if the report has only one thread, it already holds that lock",
+        "that it waits for; if the report has one thread only, that one already holds the lock",
         "threads in a circle: take their locks in one order everywhere",
         "parking_lot deadlock.rs",
         rules=("circle-found-by-its-runtime",),
@@ -53,8 +59,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Print the stacks of the threads in that line (thread apply all bt): the frame that calls the lock function "
-        "shows which lock each one wants; take these locks in the same order everywhere",
+        "Print all stacks (gdb -p PID -batch -ex 'thread apply all bt'): in the threads of that line, the frame that "
+        "calls the lock function shows the lock; take these locks in the same order everywhere",
         "the line names the threads, not their locks",
         "gdb-pthread-mutex helpers",
         rules=("threads-in-a-circle",),
@@ -62,26 +68,36 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Read the detector's whole report, at that line: it names the threads and their locks; take these locks in the "
-        "same order everywhere",
+        "Read the detector's whole report around that line: it names the threads and their locks; take these locks "
+        "in the same order everywhere",
         "the detector knows who holds what",
         "OpenJDK vframe.cpp; ThreadSanitizer; Linux lockdep",
         pasted_from=r"(?!text:(?:rust|loose))",
-        rules=("circle-found-by-its-runtime", "opposite-orders-seen", "locked-twice", "rows-in-a-circle"),
+        rules=("circle-found-by-its-runtime", "opposite-orders-seen", "rows-in-a-circle"),
         given=("text", "log"),
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Read the report that the lock printed to stderr just before this stack (absl: `Potential Mutex deadlock`): it "
-        "names the locks and where each was taken; take these in the same order everywhere",
+        "Read the JVM's whole deadlock report around that line: it names the threads and their locks; take these locks "
+        "in the same order everywhere",
+        "the detector knows who holds what",
+        "OpenJDK vframe.cpp",
+        rules=("locked-twice",),
+        line=BY_OPENJDK,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Read the report on stderr just before this stack (absl: `Potential Mutex deadlock`): it names the locks and "
+        "where each was taken; take these locks in the same order everywhere",
         "the lock found two orders and ended the program on purpose; nothing hung",
         "abseil-cpp synchronization/mutex.cc",
         through=LOCK_CHECKS,
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Find where this thread took the lock before: further out on its stack, or in a callback's caller; release it "
-        "there, or make the lock recursive",
+        "Find where this thread first took the lock: in an outer frame of its stack, such as the caller of a "
+        "callback; release it there, or make the lock recursive",
         "the lock noticed that its owner asked for it again, and refused",
         "pthread_mutex_lock(3), EDEADLK",
         rules=("would-wait-for-itself",),
@@ -89,7 +105,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Let all threads take these locks in the same order, or replace them with one lock",
+        "Find where the thread of that line first took the lock: in an outer frame of its stack, such as the caller of "
+        "a callback; release it there, or make the lock recursive",
+        "a lock that is not recursive blocks its own owner",
+        "pthread_mutex_lock(3)",
+        rules=("locked-twice",),
+        not_line=BY_OPENJDK,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Make all threads take these locks in the same order, or use one lock instead",
         "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,
@@ -107,8 +133,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Do not allocate memory, lock or log in a signal handler: set a flag or write() to a pipe, and act on it "
-        "outside",
+        "Do not allocate memory, take locks or write logs in a signal handler: set a flag or write() to a pipe "
+        "there, and do the work outside the handler",
         "the signal interrupted code that holds the lock, and that code continues only when the handler returns",
         "signal-safety(7)",
         itself=True,
@@ -116,7 +142,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Update the allocator, or run with another one: its own code takes the lock twice",
+        "Update the allocator, whose own code takes the lock twice, or run with another allocator",
         "an allocator that allocates, frees or unwinds a stack while it holds its lock waits for itself; the program "
         "cannot release that lock",
         "gperftools debugallocation.cc; malloc(3)",
@@ -155,8 +181,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Find the Python thread that has not ended: py-spy dump --pid {pid}; tell it to stop before the program ends, "
-        "or make it a daemon",
+        "Find the non-daemon thread that Python waits for at exit (py-spy dump --pid {pid}), and change the code to "
+        "stop it before exit, or make it a daemon thread",
         "Python waits at its end for every thread that is no daemon, by a lock that such a thread releases as it ends",
         "CPython pylifecycle.c, wait_for_thread_shutdown",
         kinds=("mutex",),
@@ -166,7 +192,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "destructor-or-teardown",
         "Dump the child that has not ended (py-spy dump --native --pid CHILD; `ps --ppid {pid}` lists the children): "
-        "it waits itself, or has not been told to stop",
+        "it is itself waiting, or has not been told to stop",
         "a parent that joins a child waits as long as the child runs",
         "multiprocessing/popen_fork.py; wait(2)",
         kinds=_OUTSIDE[1:],
@@ -175,16 +201,27 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Find the thread that has not ended ({dump}), and tell it to stop before the join",
+        "Find the thread that has not ended ({dump}), and change the code to stop it before the join",
         _JOINED,
         "std::thread, atexit(3), threading._shutdown",
         kinds=_OUTSIDE[1:],
+        not_through=f"{JOINS_CHILDREN}|{SLEEPS}",
+        given=("text",),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Find out what that function waits for between its sleeps: read its code, and dump all threads ({dump})",
+        "a shutdown that sleeps in a loop waits until something else is done, usually by another thread",
+        "nanosleep(2); Sleep function (synchapi.h)",
+        kinds=_OUTSIDE[1:],
+        through=SLEEPS,
         not_through=JOINS_CHILDREN,
         given=("text",),
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Find the thread or process that the shutdown waits for (gdbext stacks), and tell it to stop before the join",
+        "Find the thread or process that the shutdown waits for (gdbext stacks), and change the code to stop it "
+        "before that",
         _JOINED,
         "std::thread, atexit(3), threading._shutdown",
         kinds=_OUTSIDE,
@@ -192,8 +229,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Abort the communicator on all ranks at the same time, each communicator from its own thread; if it still "
-        "hangs, end the process",
+        "Abort the communicator on all ranks at the same time, with one thread per communicator; if the abort still "
+        "hangs, kill the process",
         "an abort waits for kernels that wait for a peer; these end once the peer aborts too",
         "NCCL user guide, ncclCommAbort",
         through=ABORTS_COMMUNICATOR,
@@ -201,15 +238,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Wait until all work of a communicator has finished before you destroy it; abort several communicators in "
-        "the order of their launches, or from separate threads",
+        "Wait until all work of a communicator has finished before you destroy it; to abort several, abort them in "
+        "the order in which their collectives were launched, or from separate threads",
         "the teardown waits for kernels and threads, and these wait for a peer or for another communicator's work",
         "NVIDIA/nccl#1013, #1777",
         kinds=_TEARS_DOWN,
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "End that thread before the script ends (an event that it checks, then join()), and do not make it a daemon",
+        "Stop the daemon thread before the script ends (set an event that it checks, then join() it), or make it a "
+        "non-daemon thread",
         "a daemon thread is stopped where it stands as Python shuts down, and keeps the locks that it holds",
         "Python documentation, threading, daemon threads",
         rules=("stream-locked-at-its-end",),
@@ -225,8 +263,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "shm-too-small",
-        "See how full it is: df -h /dev/shm. In a container enlarge it: docker run --shm-size=1g (Kubernetes: an "
-        "emptyDir of medium Memory at /dev/shm); else remove old files there, or use fewer loader workers",
+        "Check how full /dev/shm is (df -h /dev/shm). In a container, enlarge it: docker run --shm-size=1g "
+        "(Kubernetes: an emptyDir with medium: Memory); otherwise delete old files there, or use fewer loader workers",
         "NCCL needs about 10 MB per connection there, data loaders more; docker's default is 64 MB",
         "NCCL user guide, troubleshooting",
         not_said="shm-room",
@@ -249,18 +287,26 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "fork-after-cuda",
-        "Start workers with spawn: multiprocessing.set_start_method('spawn') (vLLM: "
-        "VLLM_WORKER_MULTIPROC_METHOD=spawn); or fork them before CUDA is used or any thread is started",
+        _SPAWN,
         "a forked child has its parent's locks, but not the threads that would release them",
         "torch.multiprocessing notes",
         python=True,
     ),
     RemedyRule(
         "fork-after-cuda",
-        "Take no lock in the child between fork() and exec(), or use posix_spawn(); a library protects its locks by "
-        "pthread_atfork()",
+        _SPAWN,
+        "CUDA cannot be used in a child that was forked after its parent had initialised it",
+        "torch.multiprocessing notes",
+        python=False,
+        rules=("fork-after-cuda",),
+    ),
+    RemedyRule(
+        "fork-after-cuda",
+        "Take no lock in the child between fork() and exec(), or use posix_spawn(); in a library, protect the locks "
+        "with pthread_atfork()",
         "a forked child has its parent's locks, but not the threads that would release them",
         "fork(2), pthread_atfork(3)",
         python=False,
+        not_rules=("fork-after-cuda",),
     ),
 )

@@ -23,6 +23,13 @@ from gdbext.knowledge.row_kinds import RemedyRule
 
 _TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
+_OF_CORE_FILES, _NOT_OF_CORE_FILES = "text:coredump", "(?!text:coredump)"
+"""What coredumpctl prints: the process has ended, and a second look at its file shows the same."""
+_CHILDREN = (
+    "Dump each child process (pgrep -P PARENT_PID lists them): {dump of each} > child1.txt (then child2.txt, ...); "
+    "then gdbext diagnose child*.txt"
+)
+
 _OF_PEERS = (*FOR_THE_GPU, *ALLOCATES, "module-load", "cublas", "nccl-init", "mpi", "gloo", "store-wait", "ipc-queue")
 _MAY_RUN = ("python-code", "native-compute", "unknown")
 _RECORDER = (
@@ -39,7 +46,7 @@ _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
-        "Read the kernel's log around the time of these stacks, on the host: dmesg -T",
+        "On the host, read the kernel log from around the time when these stacks were taken: dmesg -T",
         "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
         "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
         module=KERNEL,
@@ -47,8 +54,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Run it again with NCCL_DEBUG=WARN: NCCL then prints the call that failed and why; check the free space in "
-        "/dev/shm (df -h /dev/shm) and, over several hosts, NCCL_SOCKET_IFNAME",
+        "Run the job again with NCCL_DEBUG=WARN: NCCL then prints which call failed and why; check the free space in "
+        "/dev/shm (df -h /dev/shm) and, if there are several hosts, NCCL_SOCKET_IFNAME",
         "NCCL's error code does not tell which system call or CUDA call failed; its own warning does",
         "NCCL user guide, troubleshooting",
         rules=("nccl-returned",),
@@ -56,8 +63,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the exception, on the line after this traceback; if it is about another process (peer lost, connection "
-        "reset), read that process's log",
+        "In the full log, read the exception on the line after this traceback; if it is about another process (peer "
+        "lost, connection reset), read that process's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
@@ -67,8 +74,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log from before this traceback for the first error; if the exception is about another process (peer "
-        "lost, connection reset, a file that it should have made), read that process's log",
+        "Find the first error in the log above this traceback; if the exception points to another process (peer "
+        "lost, connection reset, a file that it did not create), read that process's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
@@ -78,7 +85,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log from before this traceback for the first error; if the exception is about another process (peer "
+        "Find the first error in the log above this traceback; if the exception is about another process (peer "
         "lost, connection reset), read that process's log",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
@@ -88,7 +95,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the logs of all ranks together, from before the first error: gdbext diagnose FOLDER",
+        "Put the logs of all ranks, from before the first error on, into one folder: gdbext diagnose FOLDER",
         "the process has ended; the logs of the others show which rank failed or was missing first",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
         kinds=("exited-or-crashed",),
@@ -116,8 +123,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read {log} up to its end (traceback, error, signal); if a signal ended the process, keep a core file the next "
-        "time (ulimit -c unlimited)",
+        "Read {log} to the last line (traceback, error, signal); if a signal killed the process, enable core files for "
+        "the next run (ulimit -c unlimited)",
         "the launcher only reports that the process ended",
         "paddle/distributed/launch/controllers/controller.py",
         rules=("container-failed",),
@@ -125,7 +132,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log just before the crash; for all threads and values open {core}",
+        "Read the log lines just before the crash; to see all threads and variables, open {core}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
@@ -134,8 +141,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the lines before the first `->`: the NCCL WARN or the CUDA error there is the reason; if there is none, "
-        "run again with NCCL_DEBUG=WARN",
+        "Read the lines before the first `FILE:LINE -> NUMBER`: the NCCL WARN or CUDA error there is the cause; if "
+        "there is neither, run again with NCCL_DEBUG=WARN",
         "each function of NCCL that passes an error on logs a line, the innermost first",
         "NCCL checks.h, NCCLCHECK",
         rules=("nccl-call-failed",),
@@ -143,8 +150,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Set TOKENIZERS_PARALLELISM=false before the start; if it still hangs, start the workers with spawn instead "
-        "of fork",
+        "Set TOKENIZERS_PARALLELISM=false before you start the job; if it still hangs, use the spawn start method for "
+        "its workers instead of fork",
         "a child of a process with threads may wait for a lock that no thread of its own will release",
         "tokenizers bindings/python/src/lib.rs; torch.multiprocessing notes",
         rules=("forked-with-threads",),
@@ -152,8 +159,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log of the process that ended, up to its end (traceback, error, signal); if a signal ended it, keep "
-        "a core file the next time (ulimit -c unlimited)",
+        "Read the dead process's log to the last line (traceback, error, signal); if a signal killed it, enable core "
+        "files for the next run (ulimit -c unlimited)",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
@@ -171,8 +178,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump all threads of each process of the job, the main threads too: {dump of each} > dump.txt; then gdbext "
-        "diagnose dump.txt",
+        "Dump all threads, the main thread too, of each process of the job: {dump of each} > dump1.txt (then "
+        "dump2.txt, ...); then gdbext diagnose dump*.txt",
         "background threads look the same in a hung job and in a healthy one",
         "NVIDIA/nccl#1730",
         not_kinds=("exited-or-crashed",),
@@ -181,9 +188,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the stacks of Python too, they show who waits where: py-spy dump --pid {pid} > dump.txt (on macOS: sudo "
-        "py-spy); then gdbext diagnose dump.txt",
-        "the frames of the interpreter do not show which function of Python they run",
+        "Dump the Python stacks too; they show which thread waits where: py-spy dump --pid {pid} > dump.txt (on macOS: "
+        "sudo py-spy); then gdbext diagnose dump.txt",
+        "the frames of the interpreter do not show which Python function they run",
         "py-spy documentation, dump",
         kinds=("mutex",),
         through=LOCK_OF_PYTHON,
@@ -203,8 +210,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump every process of the job at the same time, on all nodes: {dump of each} > node0.txt; then gdbext "
-        "diagnose node*.txt",
+        "Dump every process on every node into its own file: {dump of each} > dump1.txt (then dump2.txt, ...); then "
+        "gdbext diagnose dump*.txt",
         "an event of Realm is triggered by a task, a copy or a message, which may be on another node",
         "Legion runtime/realm/event_impl.cc",
         kinds=("condvar-idle",),
@@ -223,7 +230,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the loader's workers, which are child processes: py-spy dump --subprocesses --pid {pid} > dump.txt; then "
+        "Dump the loader's workers (child processes): py-spy dump --subprocesses --pid {pid} > dump.txt; then "
         "gdbext diagnose dump.txt",
         "a DataLoader waits as long as one of its workers has not delivered its batch",
         "torch/utils/data/dataloader.py; py-spy documentation, --subprocesses",
@@ -233,7 +240,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump every process of the job at the same time, each into a file of its own: {dump of each} > rank0.txt (then "
+        "Dump every process of the job into its own file: {dump of each} > rank0.txt (then "
         "rank1.txt, ...); then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
@@ -245,36 +252,46 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Show the report from its first line on: gdbext diagnose FILE, with all that the tool printed",
-        "the head of a report names the error and the access; the stacks behind it only show who called",
+        "Save the whole report, from its first line on, to a file: gdbext diagnose FILE",
+        "the first lines of a report name the error and the access; the stacks below them only show who called",
         "Compute Sanitizer manual; LLVM sanitizers; Valgrind manual",
         pasted_from=OF_CHECKERS,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE} the program's own frames; the innermost ones of a polling loop always differ",
-        "a thread that polls runs all the time, also where what it asks for never comes",
-        "MPI 4.1, MPI_Test; libevent event.c",
-        through=POLLS,
-        alone=True,
+        "Print all threads of the core file: coredumpctl debug {pid} -A \"-batch -ex 'thread apply all bt'\" > "
+        "dump.txt; then gdbext diagnose dump.txt",
+        "a core file shows one moment; its other threads may tell what the process waited for",
+        "coredumpctl(1)",
+        kinds=_NOT_DEAD,
+        pasted_from=_OF_CORE_FILES,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE}: a thread with equal frames is stuck or waits for work",
-        "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
+        f"Dump all threads twice{_TWICE} the program's own frames, not the innermost ones, which change while it polls",
+        "a thread that polls runs all the time, also where what it asks for never comes",
+        "MPI 4.1, MPI_Test; libevent event.c",
+        through=POLLS,
+        alone=True,
+        pasted_from=_NOT_OF_CORE_FILES,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        f"Dump all threads twice{_TWICE}: a thread with the same frames in both is stuck or idle",
+        "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
         alone=True,
-        pasted_from=NOT_OF_CHECKERS,
+        pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
         given=("text",),
     ),
     RemedyRule(
         "unknown",
-        "Dump the processes that it started (pgrep -P PID lists them), each into a file of its own: {dump} > "
-        "child1.txt; then gdbext diagnose child*.txt",
+        _CHILDREN,
         "a launcher, or a parent that joins its children, always waits; what the children wait for is the cause",
         "torch elastic/agent/server/api.py; multiprocessing documentation",
         rules=PARENTS,
@@ -283,8 +300,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Dump the child processes as well (pgrep -P PID lists them), each into a file of its own: {dump} > child1.txt; "
-        "then gdbext diagnose child*.txt",
+        _CHILDREN,
         "the process only waits for its child; what the child waits for is the cause",
         "wait(2); pgrep(1)",
         kinds=("io",),
@@ -293,9 +309,9 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "As root, see where the kernel waits, twice within a minute: cat /proc/PID/task/*/stack; and read dmesg -T for "
-        "errors of the network card (mlx5, bnxt_re, irdma, cxi, ...)",
-        "the call is a command to the kernel's driver: no other thread of the process can end it, and unmapping much "
+        "As root, print the kernel stacks twice, a minute apart at most: cat /proc/PID/task/*/stack; check dmesg -T "
+        "for errors from the network driver (mlx5, bnxt_re, irdma, cxi, ...)",
+        "the call is a command to the kernel driver: no other thread of the process can end it, and unmapping much "
         "memory takes a while",
         "rdma-core libibverbs/cmd.c, cmd_mr.c; proc(5)",
         kinds=("io",),
@@ -310,8 +326,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("gil", "mutex", "condvar-idle", "io"),
         alone=True,
         whole=False,
-        pasted_from=NOT_OF_CHECKERS,
+        pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=f"{RDMA_COMMANDS}|{CHILD_WAITS}",
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Run kill -QUIT PID where the program does not serve net/http/pprof: Go then prints all goroutines, and ends "
+        "the program",
+        "another goroutine may hold what this one waits for",
+        "Go os/signal, net/http/pprof",
+        kinds=("mutex", "condvar-idle", "io"),
+        alone=True,
+        whole=False,
+        pasted_from=r"text:go$",
         given=("text",),
     ),
     RemedyRule(
@@ -368,12 +396,12 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Take two dumps{_TWICE}: a thread with equal frames is stuck or waits for work",
-        "one dump cannot show whether a thread moves; an idle worker of a pool has equal frames in both, too",
+        f"Take two dumps{_TWICE}: a thread with the same frames in both is stuck or idle",
+        "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
         not_kinds=_MAY_RUN,
-        pasted_from=NOT_OF_CHECKERS,
+        pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
         given=("text",),
     ),
@@ -388,7 +416,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the kernel's log from the first line of the GPU's driver on: journalctl -k | grep -iE "
+        "Read the kernel log, starting at the GPU driver's first message: journalctl -k | grep -iE "
         "'amdgpu|nvrm|xid|i915|xe '",
         "the first error names what failed; what follows are its effects",
         "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
@@ -397,8 +425,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "While it hangs, dump the engine process and all its workers, each into a file of its own: py-spy dump "
-        "--native --pid PID > dump1.txt; then gdbext diagnose dump*.txt",
+        "While the job hangs, dump the engine process and each worker into its own file: py-spy dump --native --pid "
+        "PID > dump1.txt (then dump2.txt, ...); then gdbext diagnose dump*.txt",
         "the stack of the process that does not come to the queue shows what it does instead",
         "vLLM troubleshooting guide",
         rules=("no-block",),
@@ -406,8 +434,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "If the job hangs, dump its ranks, first the one with the lowest number: py-spy dump --native --pid PID > "
-        "rank0.txt; then gdbext diagnose rank*.txt",
+        "If the job hangs, dump every rank, the lowest collective number first: py-spy dump --native --pid PID > "
+        "rank0.txt (then rank1.txt, ...); then gdbext diagnose rank*.txt",
         "the stack of a rank that is behind shows what it does instead of the collective",
         "torch ProcessGroupWrapper.cpp",
         rules=("collective-announced",),
@@ -415,8 +443,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the log from before that line for the first error; if the job has several ranks, diagnose all their logs "
-        "together: gdbext diagnose FOLDER",
+        "See in cuda-gdb where the listed kernel is (`info cuda warps`, `bt`), and dump the host threads of every "
+        "rank: {dump of each} > rank0.txt (then rank1.txt, ...)",
+        "a kernel that waits for another rank, or for memory that a host thread must write, never ends by itself",
+        "cuda-gdb manual, info cuda",
+        rules=("device-runs-kernel", "device-runs-nccl"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Find the first error in the log above that line; if the job has several ranks, put all their logs into one "
+        "folder: gdbext diagnose FOLDER",
         "the first error is the cause; a rank whose log ends early is the suspect",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
         alone=True,
@@ -424,7 +461,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Diagnose the logs of all ranks and hosts together, starting before the first error: gdbext diagnose FOLDER",
+        "Put the logs of all ranks and hosts, from before the first error on, into one folder: gdbext diagnose FOLDER",
         "the suspect is the rank whose log ends early, or has no timeout where all others have one",
         "NVIDIA/nccl#928; pytorch/pytorch#20630",
         alone=False,

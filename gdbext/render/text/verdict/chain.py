@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Set
 
-from gdbext.model.job import OF_THE_TEXT, ONLY
+from gdbext.model.job import ONLY
 from gdbext.model.waits import Edge, Node
 from gdbext.render.safe_text import clean, shorten
 from gdbext.render.style import Style
@@ -45,7 +45,7 @@ def _label(node: Node, apart: Set[Optional[int]], style: Style) -> str:
     """`apart`: processes of which several threads are told."""
     label = shorten(clean(node.label, style), _LONGEST_LABEL, style)
     if node.kind == "rank" and node.process in apart and node.thread is not None:
-        owner = "" if label == ONLY else f"{label.replace(OF_THE_TEXT, '')} "
+        owner = "" if label == ONLY else f"{label} "
         label = f"{owner}thread {clean(node.thread, style)}"
     told = node.state in _END_KINDS and not node.is_remark and not node.id.startswith("absent:")
     state = node.state if told else None

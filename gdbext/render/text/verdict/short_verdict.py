@@ -12,6 +12,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.look_origin import Origin
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, Verdict
+from gdbext.render.cause_and_confidence import cause_and_confidence
 from gdbext.render.safe_text import clean, milliseconds, rank_set, shorten_name
 from gdbext.render.style import Style
 from gdbext.render.text.ending.next_command import next_line
@@ -29,10 +30,10 @@ _WIDE = 2  # lines that a chain, or what to do first, may take
 def sentence(diagnosis: Diagnosis, style: Style) -> str:
     """`missing-rank (high confidence): Rank 2 has ended, ...`."""
     verdict = diagnosis.verdict
-    cause, confidence = clean(verdict.cause, style), clean(verdict.confidence, style)
+    head = clean(cause_and_confidence(verdict.cause, verdict.confidence), style)
     room = max(style.width * 2 // 3, _LEAST_NAME)
     text = _NAME.sub(lambda name: shorten_name(name.group(), room, style), clean(verdict.summary, style))
-    return f"{cause} ({confidence} confidence): {text}"
+    return f"{head}: {text}"
 
 
 def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[Line]:
@@ -71,8 +72,11 @@ def _rank_lines(diagnosis: Diagnosis, style: Style) -> Line:
     if len(verdict.culprits) == len(processes) > 1 and len({one.wait.kind for one in diagnosis.processes}) == 1:
         same = len({(one.wait.kind, one.wait.collective) for one in diagnosis.processes}) == 1
         alike = "are in the same call" if same else "wait for each other"
-        told = f"{names_of_processes(processes, verdict.culprits, style)} {alike}: none stands out"
-        return Line("note", (told, f"all {alike}: none stands out"))
+        if same and not any(one.threads for one in processes):
+            alike = "are reported alike"
+        odd = f"{'neither' if len(processes) == 2 else 'none'} stands out"
+        told = f"{names_of_processes(processes, verdict.culprits, style)} {alike}: {odd}"
+        return Line("note", (told, f"all {alike}: {odd}"))
     unread = [one.index for one in processes if one.state != ReadState.OK]
     texts = []
     for width, details in ((style.width // 2, True), (style.width // 2, False), (16, False), (8, False), (0, False)):
