@@ -55,7 +55,7 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool(
         "curl -s 'localhost:6060/debug/pprof/goroutine?debug=2'",
         r"text:go$",
-        otherwise="without net/http/pprof: kill -QUIT PID",
+        otherwise="without net/http/pprof: kill -QUIT PID, which ends the process",
     ),
     DumpTool(
         "lldb -p PID --batch -o 'thread backtrace all'",

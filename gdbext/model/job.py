@@ -159,10 +159,13 @@ class RankSnapshot:
 
     @property
     def log_of(self) -> str:
-        """What follows `the log`: `of rank 3`; the name of the file, of a process that nothing else names."""
+        """What follows `the log`: `of rank 3`, `of EngineCore`; the name of a file, of a process that nothing else
+        names."""
         label = self.label
         named = _FILE_NAME.match(self.title or "")
-        return named.group() if named and label == f"file {named.group()}" else f"of {label}"
+        if named is None or label != f"file {named.group()}":
+            return f"of {label}"
+        return named.group() if "." in named.group() else f"of {named.group()}"
 
     @property
     def identity(self) -> Tuple[object, ...]:

@@ -264,7 +264,8 @@ class LearnedPrefixes:
         return _with(stream, prefix), _behind(text, len(prefix))
 
 
-_INDENTED = regex(r"[ \t]{1,16}(?=Traceback \(most recent call last\))")
+_INDENTED = regex(r"[ \t]{1,16}(?=(?:traceback : )?Traceback \(most recent call last\))")
+"""torch's elastic agent prints `  traceback : Traceback ...`, and what follows below that label."""
 
 
 class Indented:

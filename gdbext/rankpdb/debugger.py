@@ -15,8 +15,8 @@ from gdbext.rankpdb.channel import Channel
 from gdbext.rankpdb.collectives import called_at
 
 HELP = """The other ranks wait until you type `continue` (c), `quit` (q) or Ctrl-D; then every rank resumes.
-release   resume the other ranks now and stay at this prompt. Type it before `next` over a collective; while that
-          `next` waits, run in another terminal: gdbext pdb --release
+release   resume the other ranks now and stay at this prompt. Type it before you step over a collective with `next`;
+          if you forgot and `next` hangs, run in another terminal: gdbext pdb --release
 kill      end this rank, as pdb's own quit does"""
 
 _LONG = 5.0  # seconds of a step, until it is said that others are held

@@ -184,7 +184,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
     [
         (
             "batch-3/vllm44780-unknown-file-cumemcpybatch",
-            "Process 2 died in cuMemcpy",
+            "Process 2 died of SIGSEGV in cuMemcpy",
             "the log",
         ),
         ("batch-11/amdgpu150-kernel", "so kill -9 changes nothing; it is still in do_exit", "the kernel log"),
@@ -254,6 +254,15 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-11/opencv17124-gdb", "waits for the other threads of its pool, in GOMP_par", "all threads"),
         ("batch-14/vllm1160-raylog", "Ray killed a process of the job because its host", "`ray logs raylet.out"),
         ("batch-23/alpacalora338-finetune-log", "exit with code -7 (SIGBUS)", "all ranks and hosts"),
+        ("batch-6/pytorch148976-elastic", "and found that they differ", "first collective that differs"),
+        (
+            "batch-10/nccl2380-openmpi",
+            "died of SIGSEGV in an unnamed function of libnccl.so.2",
+            "just before the crash",
+        ),
+        ("batch-14/openblas1456-gdb", "waits for a child process to end, in __libc_wait", "Dump each child process"),
+        ("batch-3/ft592-operation-not-supported", "(cudaErrorNotSupported, 801)", "catch throw"),
+        ("batch-9/trtllm1826-trt", "MPI error '6'\". The error was reported in", "catch throw"),
         ("batch-22/mooncake702-tcp-fault", "does not show the thread that crashed", "the log lines just before"),
         ("batch-15/ollamaintel22-threaddump", "The only thread whose stack was read", "above the first goroutine"),
         ("batch-25/dcgmexporter412-go", "in native code called from runtime.cgocall", "the log lines just before"),
@@ -262,7 +271,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "were taken when Ctrl-C or a signal handler interrupted the processes",
             "take two dumps",
         ),
-        ("batch-22/nccl636-sharp-ucx", "died in ucp_mem_type_pack (dt.c:80)", "the log lines just before"),
+        ("batch-22/nccl636-sharp-ucx", "died of SIGSEGV in ucp_mem_type_pack (dt.c:80)", "the log lines just before"),
         ("batch-20/xla16430-mpi-abort", 'BadStatusOrAccess "Bad StatusOr access', "catch throw"),
         (
             "batch-22/easyconfigs15344-put-ucx",

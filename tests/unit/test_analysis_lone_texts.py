@@ -102,7 +102,7 @@ def test_ranks_in_one_operation_with_different_sizes():
         (  # abseil tells the function that the signal hit, and no frame has a name
             "*** SIGSEGV received at time=1722289279 on cpu 61 ***\nPC: @     0x7f0c7472944a  (unknown)  addProxyOp()\n"
             "    @     0x7f3c804b6090  1954032864  (unknown)\n    @        0x100000001  (unknown)  (unknown)\n",
-            "died in addProxyOp",
+            "died of SIGSEGV in addProxyOp",
         ),
     ],
 )

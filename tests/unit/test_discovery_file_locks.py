@@ -160,7 +160,7 @@ def test_the_chain_ends_at_a_process_that_is_no_rank():
     assert [edge.target.label for edge in found.chain] == ["flock(/tmp/cache.lock)", "pid 880 (x)"]
     assert (found.root.kind, found.root.pid) == ("process", 880)
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", ())
-    assert "flock(/tmp/cache.lock) for a lock that pid 880 (x) holds" in found.summary
+    assert "flock(/tmp/cache.lock) for a lock held by pid 880 (x)" in found.summary
     stopped = judge(job(locking(0, 7, 880, states="T"))).verdict
     assert "pid 880 (x), which is stopped" in stopped.summary
     made = report(judge(job(locking(0, 7, 880))))

@@ -104,7 +104,9 @@ def test_members_that_did_not_join_are_named_where_they_are_known(lines, told):
 
 def test_with_more_members_than_ranks_nobody_is_missing():
     found = answer(BARRIER.format(0, 1, 4, 8))
-    assert "8 members where the world size is 4" in found.verdict.summary and "rank that has not joined" not in actions(found)
+    assert "8 members where the world size is 4" in found.verdict.summary and "rank that has not joined" not in actions(
+        found
+    )
 
 
 def test_deepeps_barrier_names_the_peer_that_did_not_come():

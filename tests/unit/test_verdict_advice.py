@@ -120,7 +120,9 @@ def test_an_allocator_that_waits_for_itself_is_not_mended_by_the_program():
 
 def test_a_command_that_may_not_work_names_another_one_behind_it():
     advice, _, _ = told(GO)[1].partition(" | ")
-    assert "debug/pprof" in advice and advice.endswith("(without net/http/pprof: kill -QUIT PID)")
+    assert "debug/pprof" in advice and advice.endswith(
+        "(without net/http/pprof: kill -QUIT PID, which ends the process)"
+    )
 
 
 def test_the_exchange_of_an_id_is_no_collective():

@@ -99,8 +99,8 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
         return Candidate(
             cause="other",
             confidence="low",
-            summary=f"{start(who(dead))} died{_signal(dead[0])}. The text does not show the thread that crashed, which "
-            f'faulthandler calls "Current thread"; at that moment thread {dead[0].id} was in {where(dead[0])}.',
+            summary=f"{start(who(dead))} died{signal_of(dead[0])}. The text does not show the thread that crashed, "
+            f'which faulthandler calls "Current thread"; at that moment thread {dead[0].id} was in {where(dead[0])}.',
             culprits=tuple(dead),
             evidence=evidence_of(dead, ()),
         )
@@ -111,7 +111,7 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(who(dead))} died{_signal(dead[0])} in {spot}{when}{_address(dead[0])}."
+        summary=f"{start(who(dead))} died{signal_of(dead[0])} in {spot}{when}{_address(dead[0])}."
         + (f" {ONLY_REPORTS}" if only_reports(dead[0]) else "")
         + _on_error_path(dead[0]),
         culprits=tuple(dead),
@@ -201,7 +201,7 @@ def _on_error_path(one: Party) -> str:
     return f" {outer} calls {names[0]} only after an error, so something in {outer} had failed first."
 
 
-def _signal(one: Party) -> str:
+def signal_of(one: Party) -> str:
     """` of SIGSEGV`, where a line names the signal."""
     found = next(filter(None, map(_SIGNAL.search, _lines(one))), None)
     if found:

@@ -130,6 +130,7 @@ def _summary(
     text = failure.text.strip().rstrip(".")
     text = text[: -len(error.name) - 2].rstrip() if error and text.endswith(f"({error.name})") else text
     at = f" at {failure.file}:{failure.line}" if failure.file else ""
+    text = text.replace(f"{at[4:]} ", "") if at else text  # an engine's macro may put it into its message, too
     inside = _engine_place(culprits)
     subject = f"{start(who(culprits))} ended on a failed check" if culprits else "A check failed"
     summary = f'{subject}{at}: "{text[:_LONGEST]}"{named}.{f" The error was reported in {inside}." if inside else ""}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
+from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, past, shown_by
@@ -112,7 +113,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"{name} {does}. {explanation}"
     from_outside = _FROM_OUTSIDE.search(last_words) is not None
     state = (
-        f"{'was ended by SIGTERM while it was' if from_outside else 'died'} in {died_at(party)}"
+        f"{'was ended by SIGTERM while it was' if from_outside else f'died{signal_of(party)}'} in {died_at(party)}"
         if party.thread is not None and party.thread.calls
         else "died"
     )

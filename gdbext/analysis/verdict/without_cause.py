@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
+from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.causes.log_quotes import last_words, without_stacks
 from gdbext.analysis.causes.witness_evidence import gpu_cores_alone
 from gdbext.analysis.failures.gpu_findings import clean_reports
@@ -62,7 +63,7 @@ def without_cause(view: JobView) -> Candidate:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (
-            f"{start(who(dying))} died in {where(dying[0])}; {in_places(others)}. "
+            f"{start(who(dying))} died{signal_of(dying[0])} in {where(dying[0])}; {in_places(others)}. "
             f"The log lines around the stack of {who(dying[:1])} may give the reason."
         )
     elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:

@@ -63,7 +63,7 @@ _catchpoint = _SignalCatchpoint()
 @contextmanager
 def catching_signal() -> Iterator[None]:
     """gdb stops at the signal inside; what it does with it otherwise comes back."""
-    before = _handling()
+    before = handling()
     if before.startswith(_QUIET_HANDLING):
         _catchpoint.on()
         try:
@@ -80,7 +80,7 @@ def catching_signal() -> Iterator[None]:
 
 def catch_signal() -> None:
     """As `catching_signal`, until `delete_catchpoint`."""
-    if _handling().startswith(_QUIET_HANDLING):
+    if handling().startswith(_QUIET_HANDLING):
         _catchpoint.on()
     else:
         gdb.execute(f"handle {SIGNAL} stop", to_string=True)
@@ -91,9 +91,9 @@ def delete_catchpoint() -> None:
     _catchpoint.forget()
 
 
-def _handling() -> str:
+def handling(name: str = SIGNAL) -> str:
     """`nostop noprint pass`, as `info signals` says it: Signal, Stop, Print, Pass to program."""
-    words = gdb.execute(f"info signals {SIGNAL}", to_string=True).split(SIGNAL)[-1].split()[:3]
+    words = gdb.execute(f"info signals {name}", to_string=True).split(name)[-1].split()[:3]
     return " ".join(name if word == "Yes" else f"no{name}" for name, word in zip(("stop", "print", "pass"), words))
 
 

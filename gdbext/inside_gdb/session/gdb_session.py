@@ -325,8 +325,12 @@ class GdbSession:
         enabled = [point for point in gdb.breakpoints() if point.enabled]
         for inferior in inferiors:
             try:
+                take_back_interrupts(inferior)
+            except KeyboardInterrupt as error:
+                interrupted = error
+        for inferior in inferiors:
+            try:
                 if inferior.pid:
-                    take_back_interrupts(inferior.pid)
                     with repeated_sigchld():
                         gdb.execute(f"detach inferiors {inferior.num}", to_string=True)
             except gdb.error as error:
@@ -350,7 +354,7 @@ class GdbSession:
         """Before a prompt, at which somebody may type gdb's own `detach` or `quit`."""
         for inferior in gdb.inferiors():
             if inferior.pid and inferior.num in self._held.by_number:
-                take_back_interrupts(inferior.pid)
+                take_back_interrupts(inferior)
 
     @staticmethod
     def _tidy(inferior: gdb.Inferior, added: bool) -> None:

@@ -415,7 +415,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "held-outside",
         "other",
-        "{Waiter} waits in {through} for a lock that {root} holds, which is no process of this job. {One_look} cannot "
+        "{Waiter} waits in {through} for a lock held by {root}, which is not a process of this job. {One_look} cannot "
         "tell whether it will release the lock. {Others_wait}",
         "proc_locks(5), proc_pid_fdinfo(5)",
         resources=("lock",),

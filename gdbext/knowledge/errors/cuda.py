@@ -272,6 +272,12 @@ CUDA: Tuple[ErrorRow, ...] = (
     ),
     _kernel_fault(721, "a kernel ended without releasing its tensor memory"),
     _row(
+        801,
+        "this GPU, driver or vGPU profile does not support the call",
+        causes=("memory pools (cudaMallocAsync), peer access or managed memory on a vGPU or an older GPU",),
+        prints="operation not supported",
+    ),
+    _row(
         802,
         "the system is not ready: no CUDA call works yet, usually because nvidia-fabricmanager does not run (NVSwitch)",
         causes=("nvidia-fabricmanager is stopped or of another release than the driver",),

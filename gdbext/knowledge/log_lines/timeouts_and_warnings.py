@@ -114,6 +114,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "watchdog",
         r"[Ww]atchdog (?:caught|[Tt]imeout)|WatchDog|Timeout at (?:NCCL|HCCL|XCCL) work|(?:N|H|X)CCL work .* timed out"
+        r"|ProcessGroup\w{1,12}\.cpp:\d{1,6}\] Work ran time out after"
         r"|failure detected by watchdog|Heartbeat monitor timed out|Hang detected (?:on rank|after)"
         r"|Received a dump signal due to a collective timeout|raised the following async exception"
         r"|Some (?:NCCL|HCCL|XCCL) operations have failed or timed out|we are taking the entire process down"
@@ -139,8 +140,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "forked-with-threads",
         r"current process just got forked, after parallelism has already been used",
-        "the process was forked after the tokenizers library had started threads; a lock that one of them held at the "
-        "fork is never released in the child",
+        "the process was forked after the tokenizers library had started threads; if one of them held a lock at the "
+        "fork, the child waits for it forever",
         "tokenizers bindings/python/src/lib.rs",
         wait="unknown",
     ),

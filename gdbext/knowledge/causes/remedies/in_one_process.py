@@ -59,8 +59,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Print all stacks (gdb -p PID -batch -ex 'thread apply all bt'): in the threads of that line, the frame that "
-        "calls the lock function shows the lock; take these locks in the same order everywhere",
+        "Print all stacks (gdb -p PID -batch -ex 'thread apply all bt'). In each thread that the line names, the "
+        "caller of the lock function shows which lock it asks for; take these locks in the same order everywhere",
         "the line names the threads, not their locks",
         "gdb-pthread-mutex helpers",
         rules=("threads-in-a-circle",),

@@ -159,8 +159,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Read the dead process's log to the last line (traceback, error, signal); if a signal killed it, enable core "
-        "files for the next run (ulimit -c unlimited)",
+        "Read the log of the process that died to its last line (traceback, error, signal); if a signal killed it, "
+        "enable core files for the next run (ulimit -c unlimited)",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),

@@ -11,7 +11,7 @@ APPLE = r"-\[|MTL|at::mps::"
 """Functions of Apple's GPU stack: one GPU, no NCCL."""
 PARENTS = ("launcher-watches", "python-spawn-join", "python-child")
 """Frame rules of launchers and parents, which have no other work than to wait for their processes."""
-CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid)(?:_nocancel|64)?(?:@\S*)?$|(?:\w+\.)*_try_wait$"
+CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid|libc_wait)(?:_nocancel|64)?(?:@\S*)?$|(?:\w+\.)*_try_wait$"
 """Calls that wait for the end of a child; `_try_wait` is of Python's subprocess."""
 RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"
 """A write() or an ioctl() to the file of a network's driver: /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c),

@@ -231,7 +231,7 @@ RULES = (
         "posix_spawn(3), vfork(2): the caller waits until the child has begun its own program",
         rank=LEAF + 1,
     ),
-    FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid)\w*$", _GLIBC, rank=LEAF + 1),
+    FrameRule("os-child", "io", r"_*(GI_)?_*(wait4|waitpid|waitid|libc_wait(?:pid)?$)\w*$", _GLIBC, rank=LEAF + 1),
     FrameRule(
         "os-file-lock",
         "io",
