@@ -117,7 +117,7 @@ LOCK_HANGS: Tuple[LockHang, ...] = (
     LockHang("robust-mutexes", CIRCLE, "mutex", "wait for each other", _native("robust-mutexes"), UNNAMED),
     LockHang("inheriting-mutexes", CIRCLE, "mutex", "wait for each other", _native("inheriting-mutexes"), UNNAMED),
     LockHang("rwlock", CIRCLE, "rwlock", "wait for each other", _native("rwlock")),
-    LockHang("twice", CIRCLE, "mutex", "holds itself", _native("twice")),
+    LockHang("twice", CIRCLE, "mutex", "already holds", _native("twice")),
     LockHang("dead-owner", "other", "mutex", "ended without", _native("dead-owner"), also_causes=(CIRCLE,)),
     LockHang("fork-with-lock", FORK, "mutex", "child", _native("fork-with-lock")),
     LockHang("two-processes", CIRCLE, "mutex", "wait for each other", _native("two-processes"), culprits=(0, 1)),
