@@ -210,7 +210,7 @@ def test_a_pod_is_known_by_its_mounts(tree):
         "2 1 0:41 / /run/secrets/kubernetes.io/serviceaccount ro - tmpfs tmpfs rw",
     )
     (tree.folder / str(US) / "mountinfo").write_text("\n".join(lines))
-    assert "kubectl debug" in only(tree)[1]
+    assert "kubectl debug" in only(tree)[1] and "-- gdbext diagnose" in only(tree)[1]
 
 
 @pytest.mark.parametrize("scope, found", [(1, 0), (2, 0), (3, 1)])

@@ -98,3 +98,9 @@ def test_every_patch_is_one(pod):
         {"runAsUser": 0},
         {"shareProcessNamespace": True},
     ]
+
+
+def test_a_debug_container_is_told_to_run_gdbext():
+    """The image's own command would start the service."""
+    asked = [row.remedy for row in ROWS if "kubectl debug" in row.remedy]
+    assert asked and all(remedy.endswith("-- gdbext diagnose") for remedy in asked)

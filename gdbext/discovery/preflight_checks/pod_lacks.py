@@ -51,8 +51,9 @@ def _context(context: Any) -> Any:
     return {"containers": [{"name": "CONTAINER", "securityContext": context}]}
 
 
-_DEBUG = "without a restart: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general -- gdbext "
-"diagnose"
+_DEBUG = (
+    "without a restart: kubectl debug -it POD --image=IMAGE --target=CONTAINER --profile=general -- gdbext diagnose"
+)
 _SECURITY = "kubernetes.io, Configure a Security Context for a Pod or Container"
 
 ROWS: Tuple[PodRow, ...] = (

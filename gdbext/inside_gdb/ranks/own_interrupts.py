@@ -20,6 +20,7 @@ from typing import Iterator, Optional
 import gdb
 
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.inside_gdb.ranks.ptrace_call import ptrace
 from gdbext.inside_gdb.ranks.timed_stop import handling
 from gdbext.model.missing import Missing
 
@@ -42,8 +43,6 @@ _TAKEN_FIRST = sum(
 """The kernel gives these to a thread before SIGINT: the lower number, and faults (kernel/signal.c, next_signal)."""
 _BREAKPOINTS_AND_STEPS = (1, 2, 4, 0x80)  # si_code of SIGTRAP; others are system calls and events of ptrace
 _MOST, _SECONDS = 64, 30.0  # signals that are looked at; how long a thread may take to its stop
-_ptrace = ctypes.CDLL(None).ptrace
-_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
 class _Peek(ctypes.Structure):
@@ -122,14 +121,14 @@ def _may_take_it(pid: int, thread: int) -> bool:
 def _stands_at(thread: int) -> _SigInfo:
     """The signal of its stop; without a number for a stop of another kind."""
     info = _SigInfo()
-    return info if _ptrace(_PTRACE_GETSIGINFO, thread, None, ctypes.addressof(info)) == 0 else _SigInfo()
+    return info if ptrace(_PTRACE_GETSIGINFO, thread, None, ctypes.addressof(info)) == 0 else _SigInfo()
 
 
 def _waiting(thread: int) -> Iterator[_SigInfo]:
     """The signals that wait in its process."""
     infos = (_SigInfo * _MOST)()
     asked = _Peek(0, _SHARED, _MOST)
-    found = _ptrace(_PTRACE_PEEKSIGINFO, thread, ctypes.addressof(asked), ctypes.addressof(infos))
+    found = ptrace(_PTRACE_PEEKSIGINFO, thread, ctypes.addressof(asked), ctypes.addressof(infos))
     yield from infos[: max(found, 0)]
 
 
@@ -144,7 +143,7 @@ def _is_sent_by(sender: int, info: _SigInfo) -> bool:
 
 
 def _stop_with_it(pid: int, thread: int) -> None:
-    if _ptrace(_PTRACE_CONT, thread, None, None) != 0:
+    if ptrace(_PTRACE_CONT, thread, None, None) != 0:
         return
     until = time.monotonic() + _SECONDS
     stop = None

@@ -12,7 +12,6 @@ main thread with the SIGSTOP of the attach, or with gdb as its tracer, and gdb k
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import time
@@ -24,11 +23,10 @@ import gdb
 from gdbext.capture.cleanup_shell import Outliving
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat
+from gdbext.inside_gdb.ranks.ptrace_call import ptrace
 from gdbext.model.missing import Maybe, Missing
 
 _PTRACE_DETACH = 17
-_ptrace = ctypes.CDLL(None).ptrace
-_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 _SIGSTOP = 1 << signal.SIGSTOP - 1  # in SigPnd of /proc/PID/task/TID/status
 _TAKES_IT, _COMES_TO_ITS_STOP = 0.05, 1.0  # seconds
 
@@ -133,7 +131,7 @@ def _see_off(pid: int, before: _Before) -> None:
         for (
             tid
         ) in traced:  # one that is on its way to its stop cannot be let go yet, and SIGCONT would keep it from there
-            _ptrace(_PTRACE_DETACH, tid, None, None)
+            ptrace(_PTRACE_DETACH, tid, None, None)
         if not traced and (_stop_waits(threads) or (stat.state == "T" and became_another)):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGCONT)

@@ -91,9 +91,9 @@ def delete_catchpoint() -> None:
     _catchpoint.forget()
 
 
-def handling(name: str = SIGNAL) -> str:
+def handling(signal_name: str = SIGNAL) -> str:
     """`nostop noprint pass`, as `info signals` says it: Signal, Stop, Print, Pass to program."""
-    words = gdb.execute(f"info signals {name}", to_string=True).split(name)[-1].split()[:3]
+    words = gdb.execute(f"info signals {signal_name}", to_string=True).split(signal_name)[-1].split()[:3]
     return " ".join(name if word == "Yes" else f"no{name}" for name, word in zip(("stop", "print", "pass"), words))
 
 

@@ -178,7 +178,11 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
             stream, line = stream._replace(rank=None), _LABEL.sub("", line, 1)
         if stream != UNNAMED:
             carried = "Traceback (most recent" in line
-        elif _CONTINUATION.match(line) or carried or (last in streams and streams[last].line_is_cut(line)):
+        elif (
+            _CONTINUATION.match(line)
+            or carried
+            or (last != UNNAMED and last in streams and streams[last].line_is_cut(line))
+        ):
             stream = last  # torch's and SGLang's loggers name the rank before the first line of a message only
             carried = carried and (line[:1] in (" ", "\t") or line.startswith("Traceback"))
         last = stream
