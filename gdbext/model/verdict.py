@@ -76,6 +76,7 @@ class Verdict:
     evidence: Tuple[Evidence, ...] = ()
     remedies: Tuple[Remedy, ...] = ()
     missing: Tuple[str, ...] = ()  # what could not be read and would have helped
+    other_errors: Tuple[str, ...] = ()  # error lines of the text that the answer does not explain
     decided_by: Optional[str] = None  # it cannot be told yet whether anything hangs: the command that tells
     chain: Tuple[Edge, ...] = ()  # from a rank that waits to where the waiting ends, or once around a circle
     root: Optional[Node] = None  # where it ends; on a circle the one that is told first

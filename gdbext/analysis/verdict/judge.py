@@ -9,6 +9,7 @@ from gdbext.analysis.causes.log_quotes import log_line_evidence, party_of_log_li
 from gdbext.analysis.causes.witness_evidence import with_witness_statements
 from gdbext.analysis.communicators.launch_counts import with_launch_counts
 from gdbext.analysis.failures.gpu_findings import findings
+from gdbext.analysis.logs.other_errors import other_errors
 from gdbext.analysis.logs.progress_in_logs import members_counted
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.slow import doubt_slow_work
@@ -141,6 +142,7 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
         ),
         remedies=unread_ranks.how_to_read(view, best) or remedies(view, best),
         missing=missing_lines(view, best),
+        other_errors=other_errors(view, best),
         decided_by=best.decided_by,
         chain=best.chain,
         root=best.root,

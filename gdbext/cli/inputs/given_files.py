@@ -164,6 +164,8 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
             "while the process runs (py-spy dump --native --pid PID > dump.txt; without Python: gdb -p PID -batch -ex "
             "'thread apply all bt' > dump.txt) and run: gdbext diagnose dump.txt"
         )
+        if snapshot.error_lines:
+            why = f'; the text says: "{snapshot.error_lines[0]}"'
         raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
     return snapshot, None
 

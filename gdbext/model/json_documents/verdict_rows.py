@@ -131,7 +131,7 @@ ROWS: Mapping[type, Rows] = {
     Verdict: rows(
         "cause confidence summary culprits victims absent",
         nested("decisive", "process=decisive_process thread=decisive_thread"),
-        "evidence remedies missing decided_by root chain alternatives unexplained",
+        "evidence other_errors remedies missing decided_by root chain alternatives unexplained",
     ),
     Node: rows("id kind label process thread pid state"),
     Edge: rows("from=source to=target kind strength needs facts"),

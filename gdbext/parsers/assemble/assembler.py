@@ -162,6 +162,8 @@ class Assembler:
             return
         if not isinstance(event, (ThreadHead, Prompt, Detail, Code)):
             self._mention = None
+        if (isinstance(event, LogMessage) and not event.text) or (isinstance(event, ProcessHead) and event.writer):
+            self._tally.unknown(line)
         self._taking[type(event)](event, tool)
 
     def _take_several(self, several: Several, tool: str) -> None:

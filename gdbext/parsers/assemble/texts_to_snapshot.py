@@ -83,6 +83,7 @@ def parse_files(
         problems=_capped(problems),
         said=_capped(said),
         first_said=tuple(tally.first) if len(texts) == 1 else (),
+        error_lines=tuple(sorted(tally.errors, key=lambda line: tally.errors[line])),
     )
 
 

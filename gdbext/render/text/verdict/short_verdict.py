@@ -43,6 +43,7 @@ def facts(diagnosis: Diagnosis, style: Style, origin: Optional[Origin]) -> List[
     return [
         *(() if _says_nothing_new(diagnosis) else (_rank_lines(diagnosis, style),)),
         Line("or", (_rival(diagnosis, style),)),
+        Line("errors", _other_errors(diagnosis, style), most=_WIDE),
         Line("chain", steps=() if _is_told(diagnosis) else tuple(chain_steps(verdict.chain, style)), most=_WIDE),
         Line("do", () if verdict.decided_by else (do,), most=_WIDE),
         _cost(diagnosis.snapshot.processes, style, origin),
@@ -112,6 +113,12 @@ def _hosts(hosts: Sequence[HostLook], style: Style, width: int) -> str:
 def _rank_list(processes: Sequence[RankSnapshot], some: Sequence[int], style: Style, width: int) -> str:
     """`ranks 0-2,5`, or where there is no `width` how many."""
     return names_of_processes(processes, some, style, most=width) if width or not some else counted(len(some), "rank")
+
+
+def _other_errors(diagnosis: Diagnosis, style: Style) -> Tuple[str, ...]:
+    """Lines of the text that the verdict does not explain; the first alone where there is no room for all."""
+    quotes = [f'"{clean(text, style)}"' for text in diagnosis.verdict.other_errors]
+    return tuple(f"also in the text: {'; '.join(quotes[:most])}" for most in range(len(quotes), 0, -1))
 
 
 def _rival(diagnosis: Diagnosis, style: Style) -> str:

@@ -1,0 +1,46 @@
+"""Error lines of a text that the answer says nothing of: quoted, for a person who can tell what they mean."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Tuple
+
+from gdbext.analysis.logs.lines_of_logs import all_lines
+from gdbext.analysis.view.candidate import Candidate
+from gdbext.analysis.view.job_view import JobView
+from gdbext.knowledge.log_lines.error_words import Fault, fault_in
+
+_MOST = 2
+_LONGEST = 130
+_BEFORE = 50  # characters that are kept of a long line before the word that tells of the fault
+_QUOTED = 0.6  # of a line's words, from which on a sentence says the same
+_WORD = re.compile(r"[A-Za-z]{2,}")
+
+
+def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
+    """The loudest error lines that neither the answer nor each other repeats; none beside an answer that is sure."""
+    if best.cause == "not-a-hang" or (best.cause != "unknown" and best.confidence != "low"):
+        return ()
+    found: Dict[str, Fault] = {}
+    for written in (*view.snapshot.error_lines, *(text for _, text in all_lines(view))):
+        text = " ".join(written.split())
+        fault = fault_in(text)
+        if fault is not None:
+            found.setdefault(text, fault)
+    known = set(_WORD.findall(best.summary))
+    shown: List[str] = []
+    for text, fault in sorted(found.items(), key=lambda one: one[1].loudness):
+        words = _WORD.findall(text)
+        if len(shown) < _MOST and words and sum(word in known for word in words) < _QUOTED * len(words):
+            shown.append(_excerpt(text, fault.start))
+            known.update(words)
+    return tuple(shown)
+
+
+def _excerpt(text: str, fault: int) -> str:
+    """A long line from shortly before the word that tells of the fault, cut between words."""
+    first = text.find(" ", fault - _BEFORE) + 1 if len(text) > _LONGEST and fault > _BEFORE else 0
+    rest = text[first:]
+    if len(rest) > _LONGEST:
+        rest = rest[: rest.rfind(" ", _LONGEST // 2, _LONGEST)].rstrip(" ,") + "…"
+    return f"{'…' if first else ''}{rest}"
