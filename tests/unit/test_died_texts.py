@@ -111,3 +111,35 @@ def test_a_search_in_the_logs_of_a_job_shows_whose_lines_they_are():
     said = of("".join(f"job_320.out:{line}\n" for line in lines))
     assert [(one.pid, one.rank) for one in said.snapshot.processes] == [(17969, 286)]
     assert said.verdict.cause != "missing-rank"
+
+
+GLOG = """*** SIGSEGV (@{0}) received by PID 4711 (TID 0x7f56d5b0800b) from PID 8; stack trace: ***
+    @     0x7f56d5ccb420 app::Broadcast()
+    @     0x7f56d5ccb999 app::Executor::Run()
+"""
+LLDB = """* thread #1, stop reason = EXC_BAD_ACCESS (code=1, address={0})
+  * frame #0: 0x0000000100003f00 app`make_task + 16
+"""
+
+
+@pytest.mark.parametrize("text", [GLOG, LLDB])
+def test_the_address_of_a_fault_is_told_and_a_null_pointer_is_called_one(text):
+    assert "on an access to address 0x8 (a null pointer)." in of(text.format("0x8")).verdict.summary
+    assert "on an access to address 0x7f56d5000000." in of(text.format("0x7f56d5000000")).verdict.summary
+    assert "address" not in of(text.replace("SIGSEGV (@{0})", "SIGSEGV").replace("address={0}", "")).verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("==8282== Invalid free() / delete / delete[] / realloc()", "Read the checker's whole report"),
+        ("double free or corruption (!prev)", "Run the program under valgrind"),
+        (
+            "terminate called after throwing an instance of 'std::runtime_error'\n"
+            "  what():  [FT][ERROR] CUDA runtime error: operation not supported /w/src/utils/allocator.h:160",
+            "Look up the call at that line of the source; `gdbext error cudaErrorNotSupported` lists the usual causes",
+        ),
+    ],
+)
+def test_advice_does_not_ask_for_what_the_text_has(line, advice):
+    assert of(line + "\n").verdict.remedies[0].action.startswith(advice)

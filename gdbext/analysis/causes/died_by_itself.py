@@ -18,6 +18,7 @@ from gdbext.knowledge.frames.failures import (
     DEVICE_CHECKS,
     DUMPED,
     ENDS_ITSELF,
+    FAULT_ADDRESS,
     HANDLER_FIRST,
     LOCK_CHECKS,
     OWN_CHECKS,
@@ -42,7 +43,9 @@ _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 """Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
 _NAMES_RETURNS = regex(r"text:(?:gdb|lldb)|core")
 """Sources whose tool has a name for that return."""
-_ADDRESS = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
+_REASON_OF_UCX = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
+_ADDRESS = regex(FAULT_ADDRESS)
+_FIRST_PAGES = 65536  # an access here is one through a null pointer
 _PUBLIC, _WRITES = regex(PUBLIC), regex(r"write\w*$|flush$|print$|emit$")
 _IN_HANDLER, _FATAL = regex(REPORTERS), regex(r"Fatal Python error")
 _UNDOES, _SETS_UP = map(regex, UNDONE)
@@ -210,9 +213,16 @@ def signal_of(one: Party) -> str:
 
 
 def _address(one: Party) -> str:
-    """`; the log says "address not mapped to object at address 0x8"`, where UCX says so."""
+    """`, at address 0x8 (a null pointer)`, or in quotes what UCX says, where a line names the address."""
+    quote = next(filter(None, map(_REASON_OF_UCX.search, _lines(one))), None)
+    if quote:
+        return f'; the log says "{quote[1]}"'
     found = next(filter(None, map(_ADDRESS.search, _lines(one))), None)
-    return f'; the log says "{found[1]}"' if found else ""
+    address = next(filter(None, found.groups()), "") if found else ""
+    if not address:
+        return ""
+    null = int(address, 16) < _FIRST_PAGES
+    return f", on an access to address {address}{' (a null pointer)' if null else ''}"
 
 
 def _lines(one: Party) -> Tuple[str, ...]:

@@ -13,7 +13,7 @@ from gdbext.knowledge.log_lines.error_words import Fault, fault_in
 _MOST = 2
 _LONGEST = 130
 _BEFORE = 50  # characters that are kept of a long line before the word that tells of the fault
-_QUOTED = 0.6  # of a line's words, from which on a sentence says the same
+_QUOTED = 0.5  # of a line's words, from which on a sentence says the same
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 

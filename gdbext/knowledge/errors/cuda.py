@@ -82,6 +82,16 @@ CUDA: Tuple[ErrorRow, ...] = (
         prints="CUDA driver version is insufficient for CUDA runtime version",
     ),
     _row(
+        36,
+        "the installed driver is older than this call of the CUDA runtime needs",
+        causes=("an image or a wheel whose CUDA release is newer than the host's driver",),
+        steps=(
+            "nvidia-smi shows the newest CUDA release that the driver supports: update the driver, or use a build for "
+            "that release",
+        ),
+        prints="API call is not supported in the installed CUDA driver",
+    ),
+    _row(
         46,
         "the device is busy: it is in exclusive mode, or in a state that takes no new context",
         causes=("another process holds it in EXCLUSIVE_PROCESS mode", "a dying process still has its context"),

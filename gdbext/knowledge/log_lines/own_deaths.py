@@ -73,14 +73,19 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _row("failed-assert-of-python", r"^AssertionError\b", "a Python assert failed", "CPython"),
     _row(
-        "heap-broken",
+        "heap-reported",
         r"(?:Address|Thread|HWAddress)Sanitizer: (?!data race|lock-order|thread leak|DEADLYSIGNAL|signal)[a-z]"
         r"|^==\d{1,9}== (?:Invalid (?:read|write) of size|Invalid free|Jump to the invalid)"
-        r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]|\bdouble free\b|(?:free|alloc)\(\): [a-z]"
-        r"|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)|(?:stack smashing|buffer overflow) detected"
-        r"|\bstack[ -]overflow\b|\bStackOverflowError\b",
+        r"|^\s{0,8}(?:READ|WRITE) of size \d{1,12} at 0x[0-9a-f]",
+        "the process accessed or freed memory that it did not own (any more)",
+        "LLVM compiler-rt; valgrind mc_errors.c",
+    ),
+    _row(
+        "heap-broken",
+        r"\bdouble free\b|(?:free|alloc)\(\): [a-z]|munmap_chunk\(\): |\bcorrupted (?:size vs|double-linked)"
+        r"|(?:stack smashing|buffer overflow) detected|\bstack[ -]overflow\b|\bStackOverflowError\b",
         "the process accessed memory that it did not own, or damaged its heap",
-        "LLVM compiler-rt; glibc malloc.c, fortify_fail.c",
+        "glibc malloc.c, fortify_fail.c",
     ),
     _seen(
         "data-race",

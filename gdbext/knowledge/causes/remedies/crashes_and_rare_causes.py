@@ -4,6 +4,7 @@ from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, SANITIZER
+from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.row_kinds import RemedyRule
 
@@ -18,25 +19,19 @@ def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
 
 
 _OF_LOG_LINES = (
-    RemedyRule(
-        "other",
+    _of_line(
+        "heap-reported",
         "Read the checker's whole report: the first stack is the invalid access, the later ones show where the "
         "memory was allocated and freed",
         "the first report is the fault; all later ones may follow from it",
         "AddressSanitizer; valgrind manual, Memcheck",
-        rules=("heap-broken",),
-        pasted_from=r"text:(?:sanitizer|valgrind)",
-        given=("text",),
     ),
-    RemedyRule(
-        "other",
+    _of_line(
+        "heap-broken",
         "Run the program under valgrind, or build its native code with -fsanitize=address (with CUDA set "
         "ASAN_OPTIONS=protect_shadow_gap=0): the first invalid access reported is the fault",
         "the heap was damaged before the call that noticed it",
         "valgrind manual; AddressSanitizer",
-        rules=("heap-broken",),
-        pasted_from=r"(?!text:(?:sanitizer|valgrind))",
-        given=("text", "core", "log"),
     ),
     _of_line(
         "data-race",
@@ -70,6 +65,14 @@ _OF_LOG_LINES = (
         "debug = 1 under [profile.release] in Cargo.toml",
         "the line has the place of the panic and what failed there",
         "Rust std::backtrace; The Cargo Book, profiles",
+    ),
+    RemedyRule(
+        "other",
+        f"Look up the call at that line of the source; `gdbext error {ERROR}` lists the usual causes",
+        "the check names the source line of the call that failed, and its error",
+        "FasterTransformer cuda_utils.h; TurboMind cuda_utils.h",
+        line=r"\[(?:FT|TM|TensorRT-LLM)\]\[ERROR\] CUDA runtime error(?: in [^:]{1,120})?: (?!out of memory)",
+        given=("text", "log"),
     ),
     _of_line(
         "uncaught-in-cpp",
