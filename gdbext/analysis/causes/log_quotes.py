@@ -101,7 +101,8 @@ def _helpers_alone(view: JobView) -> str:
         named = f" (thread {', '.join(names[0].split(' ', 1))})" if names[0] != "1" else ""
         return f"The only thread whose stack was read{named} is idle, as it would be in a healthy process."
     told = f"{len(names)} threads that were read ({label_list(names)})" if names else "threads that were read"
-    return f"All {told} are idle, as they would be in a healthy process."
+    all_of = f"Both threads that were read ({label_list(names)})" if len(names) == 2 else f"All {told}"
+    return f"{all_of} are idle, as they would be in a healthy process."
 
 
 def quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:

@@ -127,8 +127,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
         state = f"died in {unseen}, reached through {where(party)}"
-    if party.process.source == "text:traceback":
-        why = "The exception itself is not in the text."
+    if party.process.source == "text:traceback" and not last_words:
+        owner = "" if name == start(ONLY) else f" of {name[:1].lower()}{name[1:]}"
+        at = f"ends in {where(party)}" if party.thread is not None and party.thread.calls else "is cut"
+        return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
     reason = f"The log says: {last_words}" if last_words else why
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()

@@ -140,8 +140,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "forked-with-threads",
         r"current process just got forked, after parallelism has already been used",
-        "the process was forked after the tokenizers library had started threads; if one of them held a lock at the "
-        "fork, the child waits for it forever",
+        "this is only a warning: after a fork the tokenizers library has switched off its own threads to avoid a "
+        "deadlock; a lock of another library that was held at the fork can still block the child",
         "tokenizers bindings/python/src/lib.rs",
         wait="unknown",
     ),

@@ -150,8 +150,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Set TOKENIZERS_PARALLELISM=false before you start the job; if it still hangs, use the spawn start method for "
-        "its workers instead of fork",
+        "If the child hangs, dump its threads, and start workers with spawn instead of fork; "
+        "TOKENIZERS_PARALLELISM=false only stops the warning",
         "a child of a process with threads may wait for a lock that no thread of its own will release",
         "tokenizers bindings/python/src/lib.rs; torch.multiprocessing notes",
         rules=("forked-with-threads",),
