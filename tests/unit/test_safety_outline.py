@@ -46,9 +46,7 @@ def test_nothing_is_claimed_of_ranks_that_sleep():
     found = judge(job(closed(0), closed(1), closed(2), apart=1.5))
     verdict = found.verdict
     assert (verdict.cause, verdict.confidence, verdict.culprits, verdict.victims) == ("unknown", "low", (), ())
-    assert (
-        verdict.summary == "Unknown, because ranks 0-2 could not be read: 1000 has capabilities that we lack (0x80000)."
-    )
+    assert verdict.summary == "Ranks 0-2 could not be read: 1000 has capabilities that we lack (0x80000)."
     assert said(verdict) == ["all threads of ranks 0-2 sleep, and used no CPU between two samples"]
     assert verdict.remedies[0].action == "Start the container with --cap-add=SYS_PTRACE"
     assert len(verdict.remedies) == 1

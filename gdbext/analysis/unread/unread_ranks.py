@@ -48,7 +48,7 @@ def out_of_reach(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="unknown",
         confidence="low",
-        summary=f"Unknown, because {reason}{f' {start(away)}.' if away else ''}{missing}",
+        summary=f"{start(reason)}{f' {start(away)}.' if away else ''}{missing}",
     )
 
 
