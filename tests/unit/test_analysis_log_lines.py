@@ -41,6 +41,18 @@ def test_equal_progress_blames_nobody():
     assert answer(log).verdict.cause == "unknown"
 
 
+def test_the_rank_that_stopped_first_in_its_group_is_named():
+    log = TIMEOUT.format(0, 126, "BROADCAST", 64) + TIMEOUT.format(3, 122, "BROADCAST", 64)
+    summary = answer(log).verdict.summary
+    assert "Rank 3 is furthest behind: rank 0 got past SeqNum 122. Look at rank 3 first." in summary
+    assert "It did make that call" not in summary  # that is known only where its counters tell
+    counted = answer(log + PROGRESS.format(3, 122, 128, 121)).verdict.summary
+    assert "It did make that call, so it may wait for the network or for a rank that is not named here." in counted
+    # the two sides of a transfer have numbers of their own
+    pair = TIMEOUT.format(0, 126, "SEND", 64) + TIMEOUT.format(3, 122, "RECV", 64)
+    assert "furthest behind" not in answer(pair).verdict.summary
+
+
 @pytest.mark.parametrize(
     "sides, cause",
     [

@@ -79,9 +79,28 @@ def watchdogs_gave_up(view: JobView) -> str:
         if len(group.timed_out) > 1:
             ordered = sorted(places.items(), key=lambda place: min(place[1]))
             told = [f"{ranks(some)} in {name} (SeqNum {number})" for (name, number), some in ordered]
-            alike = "" if len(places) > 1 else _same_operation(counts)
-            return f"Torch's watchdog timed out on {label_list(told)}.{alike}"
+            compared = _furthest_behind(group) if len(places) > 1 else _same_operation(counts)
+            return f"Torch's watchdog timed out on {label_list(told)}.{compared}"
     return ""
+
+
+def _furthest_behind(group: _Group) -> str:
+    """Who stopped at the lowest number of one group, whose operations end in their order."""
+    if any(operation in _ONE_SIDED for _, operation, _ in group.timed_out.values()):
+        return ""
+    lowest = min(number for number, _, _ in group.timed_out.values())
+    behind = sorted(rank for rank, (number, _, _) in group.timed_out.items() if number == lowest)
+    ahead = sorted(set(group.timed_out) - set(behind))
+    if not ahead:
+        return ""
+    late = f"{start(ranks(behind))} {'is' if len(behind) == 1 else 'are'}"
+    made = all(group.enqueued.get(rank, -1) >= lowest for rank in behind)
+    it = "it" if len(behind) == 1 else "they"
+    call = f" {start(it)} did make that call, so {it} may wait for the network or for a rank that is not named here."
+    return (
+        f" {late} furthest behind: {ranks(ahead)} got past SeqNum {lowest}. Look at {ranks(behind)} first."
+        f"{call if made else ''}"
+    )
 
 
 def _same_operation(counts: Mapping[Optional[int], Sequence[int]]) -> str:
