@@ -7,6 +7,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
 from gdbext.knowledge.log_lines.error_words import fault_in
 from gdbext.parsers import parse_files
+from gdbext.render.html.sections import answer_facts
 from gdbext.render.style import Style
 from gdbext.render.text.verdict.verdict import diagnosis_lines
 
@@ -59,6 +60,7 @@ def test_an_answer_without_a_cause_quotes_the_error_that_no_row_knows():
     assert found.verdict.confidence == "low"
     (quote,) = found.verdict.other_errors
     assert "Fatal: dest:29690: failed to open ipc mem handle" in quote
+    assert ("Error line", quote) in answer_facts(found)
     shown = "\n".join(diagnosis_lines(found, Style(width=120)))
     assert '  errors   also in the text: "[node1:29683:0:29730] cuda_ipc_cache.c:166 Fatal:' in shown
 

@@ -60,6 +60,7 @@ def answer_facts(diagnosis: Diagnosis) -> Pairs:
         found.append(("Held up", names_of_processes(processes, verdict.victims, PLAIN)))
     if verdict.unexplained:
         found.append(("Left", f"{names_of_processes(processes, verdict.unexplained, PLAIN)}: not explained by this"))
+    found += [("Error line", text) for text in verdict.other_errors]
     return tuple((name, one_line(text, 300)) for name, text in found)
 
 
