@@ -63,7 +63,7 @@ def waits_for_lock(parties: Sequence[Party]) -> bool:
 def several_tasks(parties: Sequence[Party]) -> str:
     """Where tasks are that wait for locks of the kernel, and who beside them is in the driver."""
     locked = [party for party in parties if _is_locked(party)]
-    others = [party for party in parties if party not in locked and _in_driver(party)]
+    others = [party for party in parties if not _is_locked(party) and _in_driver(party)]
     text = HOLDER_OPEN.format(lock="this kernel lock" if len(locked) == 1 else "these kernel locks")
     if others:
         text += f"; {IN_DRIVER.format(others=who(others), are=verb(others, 'is', 'are'))}"
