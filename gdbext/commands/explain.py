@@ -37,7 +37,13 @@ from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST, LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
-from gdbext.knowledge.frames.system.linux_kernel import KERNEL
+from gdbext.knowledge.frames.system.linux_kernel import (
+    AMD_MODULES,
+    INTEL_MODULES,
+    KERNEL,
+    NVIDIA_MODULES,
+    OTHER_MODULES,
+)
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
@@ -106,6 +112,12 @@ _STACK_SHOWS = {
     RDMA_COMMANDS: "the call is a command to the driver of a network adapter",
 }
 """What a function on the stack must be."""
+_DRIVERS = {
+    NVIDIA_MODULES: "the GPU is NVIDIA's",
+    AMD_MODULES: "the GPU is AMD's",
+    INTEL_MODULES: "the GPU is Intel's",
+    OTHER_MODULES: "the GPU is another vendor's",
+}
 _LINE_SHOWS = {
     ADDRESS: "it has an address",
     PEER: "it names the other rank",
@@ -307,6 +319,7 @@ def _conditions(rule: RemedyRule) -> List[str]:
     conditions += _reported_line(rule)
     conditions += [words for pattern, words in _LINE_SHOWS.items() if pattern == rule.line]
     conditions += [words for pattern, words in _STACK_SHOWS.items() if pattern == rule.through]
+    conditions += [_DRIVERS[rule.driver]] if rule.driver else []
     conditions += ["the text has the address of the mutex"] if rule.knows[0] else []
     conditions += [_PASTED[rule.pasted_from]] if rule.pasted_from in _PASTED else []
     conditions += [_STATEMENT_NAMES[rule.said]] if rule.said in _STATEMENT_NAMES else []

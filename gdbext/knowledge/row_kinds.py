@@ -142,6 +142,7 @@ class RemedyRule:
     not_said: str = ""  # useless where a witness said this
     reported: Optional[Tuple[str, ...]] = None  # only where a sanitizer's gravest error is one of these; (): no report
     module: str = ""  # the library of the frame that decided about a culprit (or victim) must match this
+    driver: str = ""  # regex: the GPU driver's module on the stack of a culprit (or victim), "" for none, must match
     through: str = ""  # regex: a function on the stack of a culprit (or victim) must match this
     not_through: str = ""  # regex: none may match this
     knows: Tuple[str, str] = ("", "")  # regex of a function, and its argument whose value the stack must show

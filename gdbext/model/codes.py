@@ -63,6 +63,10 @@ class Given(Word):
     LOG = "log"  # a text without any stack
 
 
+KERNEL_TEXT = "text:kernel"
+"""`RankSnapshot.source` of stacks in the kernel: its log, /proc/PID/stack. Each is of a task, which is a thread."""
+
+
 class RankState(Word):
     """What became of a rank of this gdb (`AttachedRank.state`)."""
 

@@ -23,6 +23,7 @@ class ProcessHead:
     writer: str = ""  # who wrote the line, where that may be another process
     firm: bool = True
     ends: bool = False  # said at the end: what follows is of another process
+    task: bool = False  # of the kernel's log, which numbers threads: `pid` may be that of any thread of a process
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,38 @@ def test_a_task_that_the_kernel_calls_blocked(head, clock):
     assert only(text) == (None, "7576", ["cv_wait_common", "vfs_fsync"], "io")
 
 
+def test_each_task_of_the_kernels_log_has_its_number_and_name():
+    log = (
+        "[ 492.684992]  ret_from_fork_asm+0x1b/0x30\n"
+        "[ 492.685007] INFO: task kworker/12:4:2320 blocked for more than 122 seconds.\n"
+        "[ 492.685078] task:kworker/12:4    state:D stack:0     pid:2320  tgid:2320  ppid:2      flags:0x00004000\n"
+        "[ 492.685583]  schedule+0x33/0x110\n"
+        "[ 492.685611]  dma_fence_default_wait+0x1e1/0x220\n"
+        "[ 493.000000] task:smi    state:D stack:0     pid:2400  tgid:2400  ppid:2      flags:0x00004000\n"
+        "[ 493.000000]  down_read+0x33/0x110\n"
+        "[ 613.000000] INFO: task kworker/12:4:2320 blocked for more than 245 seconds.\n"
+        "[ 613.000000]  schedule+0x33/0x110\n"
+    )
+    found = [(one.pid, one.title, [thread.id for thread in one.threads]) for one in read(log).processes]
+    assert found == [(2320, "kworker/12:4", ["2320"]), (2400, "smi", ["2400"])]
+
+
+@pytest.mark.parametrize("command", ["$ sudo cat /proc/{}/stack", "==> /proc/{}/stack <==", "/proc/{}/stack:"])
+def test_files_of_stacks_in_the_kernel_are_of_the_processes_in_their_names(command):
+    text = "".join(
+        f"{command.format(pid)}\n[<0>] down+0x41/0x50\n[<0>] do_exit+0x3/0x50\n" for pid in (71, "72/task/75")
+    )
+    found = [(one.pid, [thread.id for thread in one.threads]) for one in read(text).processes]
+    assert found == [(71, ["1"]), (72, ["75"])]
+
+
+def test_a_task_of_the_kernels_log_may_be_a_thread_that_a_debugger_shows():
+    gdb = 'Thread 1 (Thread 0x7f01 (LWP 7576) "nfsd"):\n#0  0x00007f01 in ioctl () from /lib/libc.so.6\n'
+    log = "INFO: task nfsd:7576 blocked for more than 120 seconds.\n" + FRAMES.format("")
+    (process,) = read(gdb + log).processes
+    assert (process.pid, [thread.id for thread in process.threads]) == (None, ["1", "7576"])
+
+
 def test_frames_of_the_kernel_without_addresses():
     text = (
         "[ 3021.768009] worker          D    0   464    460 0x0000022c\n"

@@ -39,6 +39,15 @@ Call Trace:
 """
 
 
+TASK = """INFO: task {name}:{pid} blocked for more than {seconds} seconds.
+{name}     D    0   {pid}    460 0x0000022c
+Call Trace:
+ schedule+0x38/0xa0
+"""
+WANTS_LOCK = " down_read+0x38/0xa0\n find_task+0x18/0x20\n"
+IN_DRIVER = " uvm_spin_loop+0xb2/0xe0 [{module}]\n"
+
+
 def verdict_of(text):
     return judge(parse_files([("a.txt", text.encode())])).verdict
 
@@ -64,7 +73,7 @@ def first_advice(text):
         (LLDB.format(reason="signal SIGSTOP"), "The text does not show why the call does not return"),
         (GO.format(id="gp=0xc003b88a80 m=nil ", state="GC worker (idle)"), "when a process crashes"),
         (GO.format(id="", state="GC worker (idle)"), "is idle, as it would be in a healthy process."),
-        (KERNEL.format(outer="get_signal"), "is already being killed (by a signal, or by the exit of another thread)"),
+        (KERNEL.format(outer="get_signal"), "is already exiting (killed by a signal, or by the exit of another"),
         (KERNEL.format(outer="__x64_sys_exit_group"), "is exiting, and is still in do_exit ([kernel])."),
     ],
 )
@@ -151,3 +160,61 @@ def test_a_traceback_without_its_last_line_is_no_wait_of_now(call, says):
     file = "/opt/lib/vllm/pynccl_wrapper.py" if call != "_try_wait" else "/usr/lib/python3.10/subprocess.py"
     text = TRACEBACK.split("    item")[0] + f'  File "{file}", line 320, in {call}\n    self.CHECK(\n'
     assert says in verdict_of(text).summary
+
+
+def test_a_task_is_called_by_number_and_name_and_how_long_it_was_blocked_is_said():
+    text = TASK.format(name="miner", pid=1839, seconds=120) + WANTS_LOCK
+    says = "Pid 1839 (miner) waits for a lock in down_read ([kernel]). The text does not show which task holds this"
+    assert (
+        verdict_of(text).summary
+        == f"{says} kernel lock. The kernel reported this task blocked for more than 120 seconds."
+    )
+    assert first_advice(text).endswith("one of them, or what it waits for, holds the lock")
+
+
+def test_of_several_tasks_it_is_said_which_wait_for_locks_and_which_are_in_the_driver():
+    lock = TASK.format(name="a", pid=51, seconds=120) + WANTS_LOCK
+    driver = "$ cat /proc/62/stack\n[<0>]" + IN_DRIVER.format(module="nvidia_uvm")
+    other = TASK.format(name="c", pid=73, seconds=241) + WANTS_LOCK
+    assert "which task holds this kernel lock; pid 62 is inside the GPU driver. " in verdict_of(lock + driver).summary
+    found = verdict_of(lock + other)
+    assert (found.cause, "holds these kernel locks. " in found.summary) == ("unknown", True)
+    reported = (
+        "The kernel reported pid 73 (c) blocked for more than 241 seconds, and pid 51 (a) for more than 120 seconds."
+    )
+    assert found.summary.endswith(reported)
+
+
+def test_two_tasks_of_one_process_do_not_hold_each_others_kernel_locks():
+    text = "".join(
+        f"# cat /proc/9/task/{tid}/stack\n[<0>] down_read+0x38/0xa0\n[<0>] f{tid}+0x1/0x2\n" for tid in (9, 10)
+    )
+    assert verdict_of(text).cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        ("nvidia_uvm", "the number of an Xid tells what failed"),
+        ("amdgpu", "a ring timeout, a page fault or a GPU reset tells what failed"),
+        ("xe", "a GPU hang or an engine reset tells what failed"),
+        ("lima", "in the kernel log (dmesg -T)"),
+    ],
+)
+def test_errors_of_a_driver_are_those_of_its_vendor(module, says):
+    found = verdict_of(TASK.format(name="a", pid=51, seconds=120) + IN_DRIVER.format(module=module))
+    assert (found.cause, found.remedies[0].action.endswith(says)) == ("driver-bug", True)
+
+
+@pytest.mark.parametrize(
+    ("outer", "says"),
+    [
+        ("drm_release+0x1/0x2 [drm]\n do_exit", "Pid 51 (a) is already exiting."),
+        ("exit_files", "Pid 51 (a) is already exiting."),
+        ("drm_release+0x1/0x2 [drm]\n __x64_sys_close", "Pid 51 (a) is closing a file of the GPU driver."),
+        ("filp_close", "Pid 51 (a) is closing a file."),
+    ],
+)
+def test_a_task_that_hangs_while_it_ends_is_said_to(outer, says):
+    text = TASK.format(name="a", pid=51, seconds=120) + IN_DRIVER.format(module="amdgpu") + f" {outer}+0x1/0x2\n"
+    assert f" {says} " in verdict_of(text).summary

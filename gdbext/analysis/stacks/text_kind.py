@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Optional, Sequence
 
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
+from gdbext.knowledge.causes.task_endings import ENDINGS, HUNG, Ending
 from gdbext.knowledge.causes.what_texts_show import PAST, TEXT_KINDS, TextKind
-from gdbext.knowledge.frames.system.linux_kernel import KILLED
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _MISSING = regex(r"not in the text: (?P<frames>frames 0-(?!1\b)\d{1,6})(?:,|$)")
-_KILLED, _HUNG = regex(KILLED), regex(r".*(?P<line>INFO: task \S.{0,60} blocked for more than \d{1,9} seconds)")
+_HUNG = regex(HUNG)
+_ENDINGS = [([regex(one) for one in row.through], row) for row in ENDINGS]
 _LEFT_BY_SIGNAL = regex(INTERRUPTED)
 _IS_DOING = regex(r"\b(?:is|are)(?= (?:doing|making|merely|probably|stuck)\b)")
 _ROWS = [(regex(row.says), regex(row.pasted_from), regex(row.under), regex(row.not_inner), row) for row in TEXT_KINDS]
@@ -86,17 +87,15 @@ def missing_inside(thread: Optional[ThreadStack]) -> str:
     return found["frames"] if found else ""
 
 
-def killed(thread: Optional[ThreadStack]) -> str:
-    """What a stack of the kernel shows of a thread that has been killed and has not ended; "" of any other one."""
-    if thread is None or not any(_KILLED.match(frame.function or "") for frame in thread.calls):
-        return ""
-    return "is already being killed (by a signal, or by the exit of another thread), so kill -9 changes nothing"
+def ending(thread: Optional[ThreadStack]) -> Optional[Ending]:
+    """What a stack of the kernel shows of a task that ends, or closes a file; None of any other one."""
+    names = [frame.function or "" for frame in thread.calls] if thread is not None else []
+    return next((row for patterns, row in _ENDINGS if all(any(map(one.match, names)) for one in patterns)), None)
 
 
-def hung_task(process: RankSnapshot) -> str:
-    """The line with which the kernel's watchdog names a task that hangs."""
-    found = next(filter(None, map(_HUNG.match, process.said)), None)
-    return f'The kernel reports: "{found["line"]}".' if found else ""
+def blocked_for(process: RankSnapshot) -> int:
+    """For how many seconds the kernel's watchdog found it blocked, by its last word; 0 where it said nothing."""
+    return max((int(found["seconds"]) for found in map(_HUNG.match, process.said) if found is not None), default=0)
 
 
 def shown_by_all(processes: Sequence[RankSnapshot], threads: Sequence[Optional[ThreadStack]]) -> Optional[Shown]:

@@ -32,6 +32,7 @@ from gdbext.knowledge.dump_tools import (
     DumpTool,
 )
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
+from gdbext.knowledge.frames.system.linux_kernel import GPU_HELPERS, GPU_MODULE
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.codes import Given
@@ -201,6 +202,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.module and not any(_waits_in(party, rule.module) for party in blamed):
         return False
+    if rule.driver and not any(re.match(rule.driver, _driver_of(party)) for party in blamed):
+        return False
     if rule.through and not any(_goes_through(party, rule.through) for party in blamed):
         return False
     if rule.not_through and any(_goes_through(party, rule.not_through) for party in blamed):
@@ -248,6 +251,13 @@ def _waits_for_itself(best: Candidate) -> bool:
 def _waits_in(party: Party, module: str) -> bool:
     frame = party.frame(party.judged.frame)
     return frame is not None and re.match(module, frame.library or "") is not None
+
+
+def _driver_of(party: Party) -> str:
+    """The module of the GPU's driver that its stack goes through."""
+    calls = party.thread.calls if party.thread is not None else ()
+    modules = (frame.library or "" for frame in calls)
+    return next((one for one in modules if re.match(GPU_MODULE, one) and not re.match(GPU_HELPERS, one)), "")
 
 
 def _stays_in(party: Party, module: str) -> bool:

@@ -14,18 +14,18 @@ from gdbext.analysis.logs.progress_in_logs import members_counted
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.slow import doubt_slow_work
 from gdbext.analysis.stacks.process_kind import judge_process
-from gdbext.analysis.stacks.text_kind import killed
 from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.unread import unread_ranks
 from gdbext.analysis.unread.not_read import missing_lines
 from gdbext.analysis.unread.open_stacks import less_sure
 from gdbext.analysis.verdict.chosen_remedies import remedies, what_the_text_shows
+from gdbext.analysis.verdict.kernel_tasks import beside_waits
 from gdbext.analysis.verdict.several_jobs import jobs_of, join_answers, mixed_up, part
 from gdbext.analysis.verdict.without_cause import without_cause
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party, build_view
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import verb, who
 from gdbext.analysis.waits.best_hypothesis import read_off
 from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -157,9 +157,7 @@ def _moment(view: JobView, best: Candidate) -> str:
     shown = what_the_text_shows(view)
     alive = not any(party.group == "fatal" for party in view.parties)
     added = shown.added(len(view.parties)) if shown is not None and alive else ""
-    dead = [one for one in best.culprits if one.group != "fatal" and killed(one.thread)]
-    if len(dead) == 1:
-        added = f"{start(who(dead))} {killed(dead[0].thread)}."
+    added = beside_waits(view, best) or added
     return (
         f" {added}"
         if added and added not in best.summary and not (shown and shown.when and shown.when in best.summary)

@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
-from gdbext.analysis.stacks.text_kind import hung_task, killed, missing_inside, past, shown_by
+from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.places import (
     LOCKED,
@@ -121,9 +121,9 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     missing = missing_inside(party.thread)
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}"
-        if killed(party.thread):
-            state, why = f"{killed(party.thread)}; it is still in {where(party)}", ""
-        why = " ".join(filter(None, [why, hung_task(party.process)]))
+        ends = ending(party.thread)
+        if ends is not None and ends.signals:
+            state, why = f"{ends.does}; it is still in {where(party)}", ""
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
         state = f"died in {unseen}, reached through {where(party)}"

@@ -13,6 +13,7 @@ from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.not_clear import longer_look
 from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.verdict.chosen_remedies import what_the_text_shows
+from gdbext.analysis.verdict.kernel_tasks import several_tasks, waits_for_lock
 from gdbext.analysis.verdict.lone_stack import single_process_text
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party
@@ -47,6 +48,8 @@ def without_cause(view: JobView) -> Candidate:
         tracebacks = all(party.process.source == "text:traceback" for party in parties)
         reason = "exceptions below these tracebacks" if tracebacks else "log lines above these stacks may"
         text = f"{start(in_places(parties))}. The {reason} give the reason."
+    elif waits_for_lock(parties):
+        text = several_tasks(parties)
     elif alike and parties[0].kind == "ipc-queue":
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])} for something that another process or "

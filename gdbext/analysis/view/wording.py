@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Sequence
 
 from gdbext.analysis.stacks.outer_names import lacks_main
 from gdbext.analysis.view.job_view import Party
+from gdbext.model.codes import KERNEL_TEXT
 from gdbext.model.job import ONLY, RankSnapshot
 from gdbext.model.text.ranges import ranks
 
@@ -27,7 +28,13 @@ def who(parties: Sequence[Party]) -> str:
     known = [party.process.rank for party in parties if party.process.rank is not None]
     if len(known) == len(parties):
         return ranks(known)
-    return label_list([party.process.label for party in parties])
+    return label_list([called(party.process) for party in parties])
+
+
+def called(process: RankSnapshot) -> str:
+    """Its label; of a task of the kernel's log with the name that the log gives it: `pid 1839 (teamredminer)`."""
+    named = process.source == KERNEL_TEXT and process.pid is not None and process.rank is None and process.title
+    return f"{process.label} ({process.title})" if named else process.label
 
 
 def _one_of_many(process: RankSnapshot) -> bool:

@@ -8,6 +8,7 @@ from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import collective_waits, lock_and_join_holders, whole_stacks
 from gdbext.knowledge.causes.witnesses import KERNEL_DRIVER
 from gdbext.knowledge.frames.system.linux_kernel import GPU_ENDS, GPU_MODULE
+from gdbext.model.codes import KERNEL_TEXT
 from gdbext.model.text.patterns import regex
 
 _DRIVER, _MODULE, _ENDS = map(regex, (KERNEL_DRIVER, GPU_MODULE, GPU_ENDS))
@@ -34,7 +35,7 @@ def _inside_driver(drawing: Drawing) -> None:
     """Stacks of the kernel's watchdog, or of an end, that stand in a GPU driver: texts show no state of a thread."""
     for party in drawing.view.parties:
         thread = party.thread
-        if thread is None or party.process.source != "text:kernel" or party.kind not in _SLEEPS:
+        if thread is None or party.process.source != KERNEL_TEXT or party.kind not in _SLEEPS:
             continue
         frames = [one for one in thread.calls[party.judged.frame or 0 :] if _MODULE.match(one.module or "")]
         ends = any(_ENDS.match(one.function or "") for one in frames)

@@ -296,7 +296,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("mutex",),
-        "The task that holds this kernel lock {unread}.",
+        "{Unseen} which task holds this kernel lock.",
         module=KERNEL,
     ),
     OpenThere(

@@ -162,7 +162,7 @@ CAUSES: Tuple[CauseRow, ...] = (
         "driver",
         "driver-bug",
         "{Culprits} {are} in a call into the GPU driver that does not return ({root}). The driver or the GPU is "
-        "stuck; the kernel log (dmesg) shows the first error.",
+        "stuck; the driver's first error in the kernel log (dmesg) may tell why.",
         "NVIDIA Xid catalogue; pytorch/pytorch#60158",
         ends=("driver",),
         most="medium",

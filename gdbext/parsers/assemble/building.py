@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
+from gdbext.knowledge.frames.system.linux_kernel import ONLY_BEGINS
 from gdbext.knowledge.launch.launchers import LAUNCHER_FILES
 from gdbext.model.job import RankProcess, RankSnapshot
 from gdbext.model.python import PythonStacks
@@ -23,7 +24,7 @@ _SEVERAL, _MOST_APART = 2, 64
 _LARGEST = 1 << 24
 """Bytes of code that no function has."""
 
-_LAUNCHER = regex(LAUNCHER_FILES)
+_LAUNCHER, _ONLY_BEGINS = map(regex, (LAUNCHER_FILES, ONLY_BEGINS))
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Process:
     stopped: List[Thread] = field(default_factory=list)  # threads of that stop
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
     _by_id: Dict[str, Thread] = field(default_factory=dict)
+    _lwps: Set[int] = field(default_factory=set)
     _only: Dict[str, Optional[str]] = field(default_factory=dict)  # kind -> id of the thread that a process has once
 
     @property
@@ -53,8 +55,14 @@ class Process:
         """The thread of that id, the one printed last."""
         return self._by_id.get(id) if id is not None else None
 
+    def has_task(self, task: Optional[int]) -> bool:
+        """Whether that task of the kernel is a thread of it."""
+        return task is not None and task in self._lwps
+
     def add(self, thread: Thread) -> None:
         self.threads.append(thread)
+        if thread.head.lwp is not None:
+            self._lwps.add(thread.head.lwp)
         if thread.head.id is not None:
             self._by_id[thread.head.id] = thread
         if _is_only(thread.head, thread.kind):
@@ -98,7 +106,8 @@ class Process:
             if owner is None and len(found) == _MOST_APART:
                 return [self]  # no job prints so many
             if owner is None:
-                owner = Process(head=ProcessHead()) if found else replace(self, threads=[], _by_id={}, _only={})
+                bare = replace(self, threads=[], _by_id={}, _lwps=set(), _only={})
+                owner = Process(head=ProcessHead()) if found else bare
                 found.append((places, owner))
             owner.add(thread)
         return [process for _, process in found]
@@ -196,8 +205,10 @@ def _are_apart(places: Dict[Tuple[str, str], int], others: Dict[Tuple[str, str],
 
 
 def _says_nothing(thread: Thread) -> bool:
-    """A single line that only looked like a frame."""
+    """A single line that only looked like a frame, or the last lines of a stack whose others are not in the text."""
     loose = thread.kind in LOOSE_KINDS and thread.head.id is None
+    if loose and thread.frames and all(_ONLY_BEGINS.match(frame.function or "") for frame in thread.frames):
+        return True
     return loose and len(thread.frames) == 1 and not is_telling(thread.frames[0])
 
 

@@ -33,9 +33,10 @@ class ProcessList:
 
     def begin(self, head: ProcessHead) -> None:
         """What follows is of the process of this head: a known one where pid or rank say so."""
-        known = self._of_pid(head.pid) or self._sampled_again(head)
+        known = self._of_pid(head.pid) or self._of_task(head) or self._sampled_again(head)
         if known is not None and known.threads:
-            known.head = merge_process_heads(known.head, head)
+            if not head.task:
+                known.head = merge_process_heads(known.head, head)
             self.here, self.pending = known, None
         else:
             self.pending = merge_process_heads(self.pending, head) if self.pending else head
@@ -132,6 +133,12 @@ class ProcessList:
         if pid is None:
             return None
         return next((one for one in self._last() if one.head.pid == pid), None)
+
+    def _of_task(self, head: ProcessHead) -> Optional[Process]:
+        """The process that has the task of the kernel's log as a thread, by another tool's stack of it."""
+        if not head.task:
+            return None
+        return next((one for one in self._last() if one.has_task(head.pid)), None)
 
     def _sampled_again(self, head: ProcessHead) -> Optional[Process]:
         """A second look at a rank whose threads the text numbers: their numbers come again."""

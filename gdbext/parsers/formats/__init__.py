@@ -6,6 +6,7 @@ from gdbext.parsers.formats import (
     debuggers,
     gdb_mi,
     headings,
+    kernel_stacks,
     logs,
     python_tools,
     runtimes,
@@ -18,6 +19,7 @@ GRAMMAR = Grammar(
     (
         *address_sanitizer.ROWS,
         *crashes.ROWS,
+        *kernel_stacks.ROWS,
         *gdb_mi.ROWS,
         *runtimes.ROWS,
         *system_tools.ROWS,

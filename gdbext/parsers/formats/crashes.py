@@ -119,23 +119,6 @@ def _fortran_frame(match: Match[str]) -> Event:
     return FrameLine(named_frame(has["name"], place, int(has["pc"], 16)))
 
 
-def _hung(match: Match[str]) -> Event:
-    """The kernel's watchdog: the stack of that thread follows, which sleeps uninterruptibly."""
-    tid = match.group("tid")
-    head = ThreadHead(id=tid, lwp=int(tid), name=match.group("name"), state="D")
-    return Several((head, LogMessage(match.group().strip())))
-
-
-def _kernel_frame(match: Match[str]) -> Event:
-    """A line of /proc/PID/task/TID/stack."""
-    return FrameLine(named_frame(match.group("name"), Place(match.group("module") or "[kernel]")))
-
-
-_CLOCK = r"(?:\[(?:[ \d.+]{5,20}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\])?\s{0,12}"
-"""The kernel's clock before a line, where nothing has taken it off; with `dmesg -T` as a date."""
-
-_ADDRESSED = r"\[<[0-9a-f]{1,16}>\] (?P<name>[\w.]{1,200})\+0x[^\[]{0,40}(?P<module>\[[\w-]{1,60}\])?"
-
 ROWS: Tuple[Row, ...] = (
     row(
         "windows",
@@ -284,43 +267,6 @@ ROWS: Tuple[Row, ...] = (
         "+0x",
         r"[CVjJ]\s{1,4}\[(?P<lib>[^\]+\s]{1,400})\+0x[0-9a-f]+\](?:\s{1,4}(?P<name>\S.*))?",
         _java_frame,
-    ),
-    row(
-        "kernel",
-        "INFO: task ",
-        _CLOCK + r"INFO: task (?P<name>\S.{0,40}?):(?P<tid>\d{1,9}) blocked for more than(?: \d{1,6} seconds)?",
-        _hung,
-    ),
-    row(
-        "kernel",
-        "state:",
-        _CLOCK + r"task:(?P<name>\S.{0,40}?)\s{1,40}state:(?P<state>[A-Z])\s.{0,80}?\bpid: {0,6}(?P<tid>\d{1,9})\b",
-        _thread,
-    ),
-    row(
-        "kernel",
-        " 0x",
-        _CLOCK
-        + r"(?P<name>\S{1,40})\s{1,30}(?P<state>[DRSTXZIt])\s{1,4}(?:[0-9a-f]{16}\s{1,8})?\d{1,6}\s{1,8}"
-        + r"(?P<tid>\d{1,9})\s{1,8}\d{1,9} 0x[0-9a-f]{8}\b",
-        _thread,
-    ),
-    row("kernel", "+0x", _CLOCK + r"(?:\[<[0-9a-f]{1,16}>\] )?\? [\w.]{1,200}\+0x[0-9a-f]{1,9}/0x", detail),
-    row("kernel", "+0x", _CLOCK + _ADDRESSED, _kernel_frame),
-    row(
-        "kernel",
-        "+0x",
-        _CLOCK + r"(?P<name>[\w.]{1,200})\+0x[0-9a-f]{1,9}/0x[0-9a-f]{1,9}(?: (?P<module>\[[\w-]{1,60}\])|$)",
-        _kernel_frame,
-        "kernel",
-    ),
-    row(
-        "kernel",
-        "",
-        _CLOCK
-        + r"(?:(?:[0-9a-f]{16} ?){2,4}$|(?i:call trace):|</?TASK>|R[A-Z0-9]{2}: |\"echo 0 > |Not tainted|Tainted: )",
-        detail,
-        "kernel",
     ),
     row(
         "caffe2",

@@ -15,7 +15,7 @@ from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS, LET_GO_IN, LOOP
 from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.glibc_locks import kind_of_call
-from gdbext.model.codes import Given
+from gdbext.model.codes import KERNEL_TEXT, Given
 from gdbext.model.locks import KINDS
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -35,7 +35,7 @@ def draw(drawing: Drawing, waiters: Sequence[Party]) -> None:
     if drawing.view.given in _AT_REST:
         for index in sorted({party.index for party in waiters}):
             _of_process(drawing, [party for party in waiters if party.index == index])
-    _crossed(drawing, waiters)
+    _crossed(drawing, [party for party in waiters if party.process.source != KERNEL_TEXT])  # whose locks anybody holds
     for party in waiters:
         node = drawing.known(party)
         for edge in drawing.leaving(node) if node is not None else ():

@@ -21,7 +21,7 @@ from gdbext.knowledge.causes.held_by_frames import (
     HeldLock,
 )
 from gdbext.knowledge.frames.system.libc import JOINS
-from gdbext.model.codes import Given
+from gdbext.model.codes import KERNEL_TEXT, Given
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.waits import Edge, Node
@@ -178,7 +178,7 @@ def _end_of(party: Party) -> Optional[str]:
     """The innermost call further out than the wait that ends something."""
     if party.group not in _WAITS or party.kind in _WORKS or party.thread is None:
         return None
-    if party.process.source == "text:kernel":  # its functions end what belongs to the driver
+    if party.process.source == KERNEL_TEXT:  # its functions end what belongs to the driver
         return None
     names = [frame.function or "" for frame in party.thread.calls[party.judged.frame or 0 :]]
     joins = party.judged.rule in JOINS

@@ -21,6 +21,7 @@ from gdbext.analysis.waits.edges.other_frames import (
 from gdbext.analysis.waits.resident_kernels import collective_of, kernel_text, label, running_kernels
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
 from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
+from gdbext.model.codes import KERNEL_TEXT
 from gdbext.model.evidence import Evidence
 from gdbext.model.text.digits import is_whole
 from gdbext.model.text.ranges import ranks as ranks_in_words
@@ -73,12 +74,13 @@ def draw(drawing: Drawing) -> None:
 
 def _members(view: JobView) -> List[Party]:
     """Those that take part in collectives: of ranks that have numbers the others are front ends; a process without one
-    that waits for what it let others do gives them their work."""
+    that waits for what it let others do gives them their work, and a task of the kernel's log may be of any program."""
     numbered = any(party.process.rank is not None for party in view.of(*COMMUNICATION, "init"))
     return [
         party
         for party in view.parties
-        if party.process.rank is not None or not (numbered or party.judged.rule in RESULTS_OF_OTHERS)
+        if party.process.rank is not None
+        or not (numbered or party.judged.rule in RESULTS_OF_OTHERS or party.process.source == KERNEL_TEXT)
     ]
 
 

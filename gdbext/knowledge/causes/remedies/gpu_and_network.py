@@ -3,13 +3,22 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.remedies.remedy_constants import SANITIZER
-from gdbext.knowledge.frames.system.linux_kernel import KERNEL
+from gdbext.knowledge.frames.system.linux_kernel import (
+    AMD_MODULES,
+    INTEL_MODULES,
+    KERNEL,
+    NVIDIA_MODULES,
+    OTHER_MODULES,
+)
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _OF_ROCM = (
     r"Agent handle: 0x|\bhip(?:Error|[A-Z]\w+\()|\bHIP\b|\bHSA_|\bROCm\b|\bamdgpu\b|[Mm]emory access fault by GPU node"
 )
 """Words of AMD's runtime in a line about a fault."""
+
+_NO_SIGNAL = "no signal ends a thread that sleeps inside the driver: usually only a reboot helps"
+_HUNG_TASKS = "Linux kernel/hung_task.c; Linux drivers/gpu/drm"
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
@@ -94,12 +103,39 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "driver-bug",
-        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T): an Xid, a ring timeout or "
-        "a reset names what failed",
+        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T | grep -E 'NVRM|Xid'): the "
+        "number of an Xid tells what failed",
         "no signal ends a thread that sleeps inside the driver, and nvidia-smi --gpu-reset refuses while a process "
         "uses the GPU: usually only a reboot helps",
         "Linux kernel/hung_task.c; NVIDIA GPU memory error management, recovery actions",
         module=KERNEL,
+        driver=NVIDIA_MODULES,
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T | grep -E 'amdgpu|kfd|radeon'):"
+        " a ring timeout, a page fault or a GPU reset tells what failed",
+        _NO_SIGNAL,
+        _HUNG_TASKS,
+        module=KERNEL,
+        driver=AMD_MODULES,
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T | grep -E 'i915|xe 0000|drm'): "
+        "a GPU hang or an engine reset tells what failed",
+        _NO_SIGNAL,
+        _HUNG_TASKS,
+        module=KERNEL,
+        driver=INTEL_MODULES,
+    ),
+    RemedyRule(
+        "driver-bug",
+        "Find the GPU driver's first error above this stack in the kernel log (dmesg -T)",
+        _NO_SIGNAL,
+        _HUNG_TASKS,
+        module=KERNEL,
+        driver=OTHER_MODULES,
     ),
     RemedyRule(
         "driver-bug",

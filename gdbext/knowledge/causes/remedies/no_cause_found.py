@@ -41,14 +41,28 @@ _EXCEPTION = ("unhandled", "nccl-returned")
 """Rows of log lines that are the exception itself."""
 _NAMES_EXCEPTION = r"^\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Expired)\b: \S"
 """The last line of a traceback, of an exception that no row knows."""
+_SYSRQ = "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task; admin-guide/sysrq.rst"
+_NO_LOCK = tuple(kind for kind in WAIT_GROUPS if kind != "mutex")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
     RemedyRule(
         "unknown",
-        "On the host, read the kernel log from around the time when these stacks were taken: dmesg -T",
+        "Look in dmesg -T for other blocked tasks at the same time (echo w > /proc/sysrq-trigger prints all of them): "
+        "one of them, or what it waits for, holds the lock",
+        "a task that holds a kernel lock and sleeps stops everybody who wants that lock",
+        _SYSRQ,
+        kinds=("mutex",),
+        module=KERNEL,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Look in dmesg -T for errors before this stack, and for other blocked tasks at the same time (echo w > "
+        "/proc/sysrq-trigger prints all of them)",
         "an error of the driver, device or file system usually precedes a task that hangs in the kernel",
-        "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task",
+        _SYSRQ,
+        kinds=_NO_LOCK,
         module=KERNEL,
         given=("text",),
     ),

@@ -11,12 +11,17 @@ KERNEL = r"\["
 """Code of the kernel and its modules, as the texts of it name libraries: `[kernel]`, `[nvidia_uvm]`."""
 KERNEL_ENTRIES = r"(do_syscall_64|entry_SYSCALL\w*|(__)?(x64|arm64)_sys\w*|el0t?_\w*(svc|sync)\w*|ret_from_fork\w*)"
 """Where a stack inside of the kernel begins."""
-
+ONLY_BEGINS = rf"({KERNEL_ENTRIES}|kthread)\b"
+"""What alone is left of a stack in the kernel whose rest is cut off tells nothing."""
 
 GPU_MODULE = (
     r"\[(?:amdgpu|amdkfd|amdttm|amddrm\w*|nvidia(?:_\w+)?|nouveau|i915|xe|gpu_sched|drm(?:_\w+)?|ttm|radeon|lima|panfrost|mali\w*"
     r"|habanalabs|ascend_\w+|drv_\w+_host|dxgkrnl)\]"
 )
+GPU_HELPERS = r"\[(?:gpu_sched|drm(?:_\w+)?|ttm|amdttm|amddrm\w*)\]"
+"""Those of them that drivers of several vendors use, or that only help the driver."""
+NVIDIA_MODULES, AMD_MODULES, INTEL_MODULES = r"\[nvidia(?:_\w+)?\]", r"\[(?:amdgpu|amdkfd|radeon)\]", r"\[(?:i915|xe)\]"
+OTHER_MODULES = rf"(?!{NVIDIA_MODULES}|{AMD_MODULES}|{INTEL_MODULES})"
 GPU_ENDS = r"\w*_(?:fini|release|postclose|close|destroy|reset|suspend|remove|unload|unregister|evict|recover)\w*"
 """Functions with which a driver ends or resets something: no signal ends a wait there."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from gdbext.model.codes import Given, ReadState
+from gdbext.model.codes import KERNEL_TEXT, Given, ReadState
 from gdbext.model.command_typed import FULL
 from gdbext.model.host import HostLook
 from gdbext.model.job import RankSnapshot
@@ -154,11 +154,9 @@ def _read_from_text(processes: Sequence[RankSnapshot]) -> str:
     number = counted(len(texts), "process", "processes")
     if not threads:
         return f"log lines of {number}, no stack"
-    counts = (
-        number,
-        counted(len(threads), "thread"),
-        counted(sum(len(thread.frames) for thread in threads), "frame"),
-    )
+    of_tasks = all(one.source == KERNEL_TEXT for one in texts)
+    owners = (counted(len(threads), "task"),) if of_tasks else (number, counted(len(threads), "thread"))
+    counts = (*owners, counted(sum(len(thread.frames) for thread in threads), "frame"))
     return f"from the text: {', '.join(counts)}"
 
 
