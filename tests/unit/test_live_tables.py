@@ -16,10 +16,11 @@ from tests.inferiors.live.second_table import SECOND
 from tests.inferiors.live.seventh_table import SEVENTH
 from tests.inferiors.live.sixth_table import SIXTH
 from tests.inferiors.live.table import LIVE
+from tests.inferiors.live.tenth_table import TENTH
 from tests.inferiors.live.third_table import THIRD
 
 SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
-        "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH}  # fmt: skip
+        "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -52,7 +53,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9"])
+@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10"])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
