@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gdbext.knowledge.errors.system_errors import ERRNO, OF_EVERY_SYSTEM, SYSTEM_ERRORS
+from gdbext.knowledge.errors.linux_errors import ERRNO, OF_EVERY_SYSTEM, SYSTEM_ERRORS
 from gdbext.model.text.patterns import regex
 
 _ERRNO = regex(ERRNO)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.frame_facts import NAMES
@@ -33,6 +33,7 @@ from gdbext.knowledge.causes.lone_waits import (
     OpenThere,
 )
 from gdbext.knowledge.frames.system.checkers import CHECKERS
+from gdbext.knowledge.log_lines.last_words import CHILD
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -53,6 +54,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
+_CHILD = regex(CHILD)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
 
@@ -129,9 +131,25 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         state = f"died in {unseen}, reached through {where(party)}"
     if party.process.source == "text:traceback":
         why = "The exception itself is not in the text."
+    name, why = _child_of(party, name, why)
     reason = f"The log says: {last_words}" if last_words else why
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _child_of(party: Party, name: str, why: str) -> Tuple[str, str]:
+    """Who died, where Python's multiprocessing names the one child whose traceback stands under the name of its
+    parent."""
+    thread = party.thread
+    lines = (*party.process.said, *(thread.problems if thread is not None else ()))
+    found = {match["child"] for match in map(_CHILD.match, lines) if match}
+    if len(found) != 1 or party.process.source != "text:traceback" or len(party.process.threads) != 1:
+        return name, why
+    if party.process.label == ONLY:
+        return f"The child process {found.pop()}", why
+    parent = party.process.label
+    open_ = f"The text does not show whether {parent} itself has ended."
+    return f"{found.pop()}, a child process of {parent},", f"{why} {open_}"
 
 
 def _further_out(party: Party, explanation: str) -> str:

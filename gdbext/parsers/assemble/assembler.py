@@ -95,6 +95,7 @@ class Assembler:
         self._dying: Dict[str, LogMessage] = {}  # by the thread that a signal has hit
         self._beside = ""  # what was said of the stack that comes
         self._writer = ""
+        self._repeated = ""  # behind the line at hand
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
         self._asked = False  # the last of them asks which thread is selected
@@ -127,10 +128,12 @@ class Assembler:
     def messages(self) -> List[LogMessage]:
         return self._roll.messages
 
-    def feed(self, line: str, error: bool = False) -> None:
-        """Take a line. `error`: a logger has printed it as one."""
+    def feed(self, line: str, error: bool = False, repeated: str = "") -> None:
+        """Take a line. `error`: a logger has printed it as one. `repeated`: how often Ray counted it."""
         for whole in self._unwrapper.feed(line):
+            self._repeated = repeated if whole == line else ""
             self._take(whole)
+        self._repeated = ""
         if error and self._thread is not None:
             self._thread.logged = True  # what a logger calls an error is hardly a look at a thread that lives
 
@@ -409,6 +412,7 @@ class Assembler:
         elif said.about == "stack":
             self._beside += said.text
         elif said.about == "next":
+            said = replace(said, text=f"{said.text}{self._repeated}")
             self._next_fatal(said)
             hit = _OF_UCX.match(said.text)
             if hit is not None and len(self._dying) < _MOST_DYING:

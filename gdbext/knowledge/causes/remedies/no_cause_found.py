@@ -19,6 +19,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
@@ -129,6 +130,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "paddle/distributed/launch/controllers/controller.py",
         rules=("container-failed",),
         given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "On each host, read the last lines of every worker's own log, from which Ray left nothing out "
+        "(/tmp/ray/session_latest/logs/worker-*); for the next run set RAY_DEDUP_LOGS=0",
+        "the driver prints a line that several workers have printed once, with a count behind it",
+        "Ray documentation, Log deduplication",
+        kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
+        line=REPEATED_BY_RAY,
     ),
     RemedyRule(
         "unknown",
