@@ -13,6 +13,7 @@ OF_EVERY_SYSTEM = frozenset(range(1, 35)) - {11}
 """Numbers that mean the same on Linux, macOS and the BSDs; the others are told as those of Linux."""
 
 ERRNO = (
-    r"\b(?:errno|Errno|ERRNO)(?: ?[=:] ?| is | )(?P<number>\d{1,3})\b(?!\]?(?:: ?| ?- ?|, | )?\(?[A-Z][a-z]+ (?:[a-z]|to\b))"
+    r"\b(?:errno|Errno|ERRNO)(?: ?[=:] ?| is | )(?P<number>\d{1,3})\b"
+    r"(?!\]?(?:: ?| ?- ?|, | )?\(?[A-Z][a-z]+ (?:[a-z]|to\b))"
 )
 """How a line names one without saying in words what it means."""

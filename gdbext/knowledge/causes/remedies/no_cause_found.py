@@ -14,6 +14,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     POLLS,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
@@ -21,6 +22,7 @@ from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.knowledge.traces import COLLECTIVES
 
 _TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
@@ -42,9 +44,29 @@ _EXCEPTION = ("unhandled", "nccl-returned")
 """Rows of log lines that are the exception itself."""
 _NAMES_EXCEPTION = r"^\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Expired)\b: \S"
 """The last line of a traceback, of an exception that no row knows."""
+_COLLECTIVE_ON_DEVICE = "|".join(row.name for row in COLLECTIVES if row.on == "device" and row.kind != "send-recv")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "Look for a rank that has not started this collective: dump every rank's host threads ({dump of each} > "
+        "rank0.txt, then rank1.txt, ...); then gdbext diagnose rank*.txt",
+        "a kernel of a collective spins until every other rank has launched its own",
+        "NCCL device/prims_simple.h; cuda-gdb manual, kernel focus",
+        line=DEVICE_FOCUS,
+        through=_COLLECTIVE_ON_DEVICE,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Let the program run for some seconds, stop it and print the kernel's stack again in cuda-gdb (`bt`): at the "
+        "same place for the same grid it is probably stuck",
+        "the stack of one GPU thread at one moment does not show whether the kernel is stuck",
+        "cuda-gdb manual, kernel focus",
+        line=DEVICE_FOCUS,
+        given=("text",),
+    ),
     RemedyRule(
         "unknown",
         "On the host, read the kernel log from around the time when these stacks were taken: dmesg -T",
