@@ -65,7 +65,7 @@ class Collective:
     together: bool = True
 
 
-_NCCL = r"^(?:void )?(?:nccl|rccl|mscclpp?|mccl|hccl|xccl)\w*[Kk]ernel\w*?_?"
+_NCCL = r"^(?:void )?(?:nccl|rccl|mscclpp?|mccl|hccl|xccl)\w*(?:[Kk]ernel|Func(?:tion)?_)\w*?_?"
 COLLECTIVES: Tuple[Collective, ...] = (
     Collective("send-recv", _NCCL + r"(?:Send|Recv)", "device", "NCCL device/generate.py", together=False),
     Collective("reduce-scatter", _NCCL + r"ReduceScatter", "device", "NCCL device/generate.py"),

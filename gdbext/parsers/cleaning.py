@@ -6,17 +6,24 @@ import html
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
+from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.model.text.patterns import regex, union_pattern
 
 
 class Stream(NamedTuple):
     """Whose lines these are, where every line carries the name of its writer. All empty where none does. `error`: a
-    logger has printed this line as an error."""
+    logger has printed this line as an error. `repeated`: what Ray puts behind a line that several processes printed."""
 
     source: str = ""
     rank: Optional[int] = None
     pid: Optional[int] = None
     error: bool = False
+    repeated: str = ""
+
+    @property
+    def writer(self) -> Stream:
+        """Who wrote the line, without what is said of the line alone."""
+        return self._replace(error=False, repeated="")
 
 
 UNNAMED = Stream()
@@ -122,8 +129,9 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _console(text)
         if "<" in text:
             text = _TAGS.sub("", text)
+        repeated = ""
         if " across cluster]" in text:
-            text = _SUFFIX_OF_RAY.sub("", text)
+            text, repeated = _without_repeats(text)
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text).replace("\xa0", " ")
         error = 'File "' in text and _LOGGED_ERROR.match(text) is not None
@@ -137,7 +145,7 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = _without_markup(text)
         if "0x" in text:
             text = with_plus(text)
-        stream = stream._replace(error=True) if error else stream
+        stream = stream._replace(error=error, repeated=repeated) if error or repeated else stream
         yield stream, "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
 
 
@@ -165,9 +173,14 @@ def _console(text: str) -> str:
     return _ESCAPE.sub(lambda one: _MI_ESCAPES.get(one.group(), ""), found.group("text")) if found else text
 
 
-_SUFFIX_OF_RAY = regex(r" \[repeated \d{1,9}x across cluster\](?: \(Ray deduplicates logs.{0,400})?$")
-"""Behind a line that other processes of a Ray cluster printed too (ray/_private/ray_logging)."""
+_SUFFIX_OF_RAY = regex(rf"(?P<suffix>{REPEATED_BY_RAY})(?: \(Ray deduplicates logs.{{0,400}})?$")
 _BULLETS = frozenset("-*+0123456789")
+
+
+def _without_repeats(text: str) -> Tuple[str, str]:
+    """The line as it was printed, and what Ray has put behind it."""
+    found = _SUFFIX_OF_RAY.search(text)
+    return (text[: found.start()], found["suffix"]) if found else (text, "")
 
 
 def _without_markup(text: str) -> str:
@@ -185,7 +198,7 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
     """Take off what log collectors and people put before a line."""
     if not _ANY_PREFIX.match(text):
         return UNNAMED, text  # almost every line
-    source, rank, pid, _ = UNNAMED
+    source, rank, pid = UNNAMED.source, UNNAMED.rank, UNNAMED.pid
     for _ in range(_MOST_PREFIXES):
         if not _ANY_PREFIX.match(text):
             break

@@ -75,6 +75,13 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class DeviceFocus:
+    """cuda-gdb says that it has selected a thread on the GPU, whose frames follow; "": one of the host again."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Stopped:
     """A debugger has stopped the process at hand: at a breakpoint, or "" for any other reason."""
 
@@ -189,6 +196,7 @@ Event = Union[
     Chain,
     Trace,
     Standing,
+    DeviceFocus,
     Stopped,
     Raised,
     Location,

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from gdbext.analysis.failures.gpu_findings import launcher_frames, own_frame
 from gdbext.analysis.stacks.frame_facts import FrameBook
 from gdbext.analysis.view.places import place
-from gdbext.analysis.waits.resident_kernels import collective_of, kernel_text, running_kernels
+from gdbext.analysis.view.resident_kernels import collective_of, kernel_text, running_kernels
 from gdbext.capture.gpu_cores.gpu_core_state import read_state
 from gdbext.knowledge.errors.compute_sanitizer import GPU_CORE
 from gdbext.model.codes import Given, ReadState

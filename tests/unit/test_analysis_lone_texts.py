@@ -144,6 +144,34 @@ def test_processes_that_died_alike_do_not_wait():
         for pid in (5823, 6149)
     )
     assert summary_of(ray).startswith("Pid 5823 and pid 6149 died in code without symbols.")
+    assert "Ray left out" not in summary_of(ray)  # a count of frames is none of processes
+
+
+def test_lines_of_deaths_that_ray_left_out_are_counted():
+    ray = "".join(
+        f"(Actor pid={pid}) *** SIGABRT received at time=1 on cpu 4 *** [repeated {times}x across cluster]\n"
+        f"(Actor pid={pid})     @     0x7f45b8a0a630  1485872944  (unknown) [repeated 28x across cluster]\n"
+        for pid, times in ((5823, 14), (6149, 13))
+    )
+    found = judge(parse_files([("text", ray.encode())])).verdict
+    assert "it counted 14 like that of pid 5823 and 13 like that of pid 6149, so more" in found.summary
+    assert "RAY_DEDUP_LOGS=0" in found.remedies[0].action
+
+
+CHILD_ENDED = "{0}Process SpawnProcess-2:\n{0}Traceback (most recent call last):\n"
+
+
+@pytest.mark.parametrize(
+    "prefix, says",
+    [
+        ("(Actor pid=51155) ", "SpawnProcess-2, a child process of pid 51155, died. The exception itself is not in"),
+        ("", "The child process SpawnProcess-2 died. The exception itself is not in the text."),
+    ],
+)
+def test_a_child_of_multiprocessing_that_died_is_not_its_parent(prefix, says):
+    said = summary_of(CHILD_ENDED.format(prefix))
+    assert said.startswith(says)
+    assert ("whether pid 51155 itself has ended" in said) == bool(prefix)
 
 
 @pytest.mark.parametrize(

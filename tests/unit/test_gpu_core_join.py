@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.analysis.waits.resident_kernels import collective_of
+from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.capture.cores.core_kind import looks_like_gpu_core
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack

@@ -3,6 +3,7 @@
 
 import pytest
 
+from gdbext.analysis.failures.system_errors import errno_in
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
 from gdbext.knowledge.log_lines import FIRST_FAULTS, LOG_RULES
@@ -199,3 +200,44 @@ def test_a_short_answer_keeps_what_a_quotation_means():
     verdict = f"cause (low confidence): The log reports: {said}It means that the peer is gone. {'More is said. ' * 40}"
     told = " ".join(ending(verdict, "", [Line("do", ("this",))], Style(width=80)))
     assert "the peer is gone." in told and len(told) < 600
+
+
+CLIQUE = "2024-07-29 02:14:59.{0}: E external/xla/xla/service/rendezvous.cc:38] This thread has been waiting for `initialize clique for rank {1}; clique=devices=[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]; stream=0; run_id=724296073` for 10 seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them arrived on time.\n"
+
+
+def test_xlas_ranks_that_wait_in_a_set_up_have_arrived():
+    found = answer(CLIQUE.format(920189, 6) + CLIQUE.format(920271, 0))
+    assert (found.verdict.cause, found.verdict.culprits) == ("init-rendezvous", ())
+    assert "initialize clique" in found.verdict.summary and "have arrived" in found.verdict.summary
+    assert found.verdict.remedies[0].action.startswith("Find a participant that no such line names")
+
+
+RING = "[ring] Receiving from socket 51 failed with errno {0}\n[ring] Too many send/recv errors. Aborting...\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "cause", "told"),
+    [
+        (14, "other", "Errno 14 is EFAULT (bad address). The buffer of that call is not valid memory"),
+        (104, "unknown", "On Linux, errno 104 is ECONNRESET (connection reset by peer). MLX's ring backend could not"),
+    ],
+)
+def test_an_error_number_of_the_system_is_told_in_words(number, cause, told):
+    found = answer(RING.format(number)).verdict
+    assert (found.cause, told in found.summary) == (cause, True), found.summary
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("recv failed (errno: 14)", "errno 14 is EFAULT (bad address)"),
+        ("sendmsg: errno=110", "on Linux, errno 110 is ETIMEDOUT (connection timed out)"),
+        ("OSError: [Errno 37] No locks available", ""),
+        ("returned 113(No route to host) errno 115(Operation now in progress)", ""),
+        ("RET   _umtx_op -1 errno 60 Operation timed out", ""),
+        ("connect failed, ECONNREFUSED, errno 111", ""),
+        ("errno 0, errno 999", ""),
+    ],
+)
+def test_only_a_number_without_words_is_explained(line, told):
+    assert errno_in(line) == told

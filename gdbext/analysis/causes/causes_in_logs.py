@@ -19,9 +19,11 @@ from gdbext.analysis.causes.log_quotes import (
 from gdbext.analysis.causes.watchdog_logs import told_by_coordinator, told_by_watchdog
 from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning, waited_in_vain
+from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ranks, party_of, threads
+from gdbext.analysis.view.on_device import shown_on_device
 from gdbext.analysis.view.places import died_at, where
 from gdbext.analysis.view.wording import who
 from gdbext.knowledge.log_lines import WHAT
@@ -108,6 +110,8 @@ def _stacks_beside(view: JobView) -> str:
         return ""
     if is_report(view):
         return in_report(one)
+    if device_of(one.thread) is not None:
+        return f"{shown_on_device(one.thread)}."
     whose = f"{'goroutine' if one.process.source == 'text:go' else 'thread'} shown"
     if one.group == "fatal":
         texts = "\n".join((*one.process.said, *one.thread.problems))

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from gdbext.analysis.causes.watchdog_logs import watchdogs_gave_up
 from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.failures.fatal_signal import ended_by
+from gdbext.analysis.failures.system_errors import errno_in
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning
 from gdbext.analysis.logs.progress_in_logs import announced, counted_by_one, how_far
 from gdbext.analysis.view.candidate import Candidate
@@ -42,7 +43,8 @@ def log_line_evidence(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
         if line.rule.id not in shown and len(shown) < _MOST_QUOTED:
             text = line.text if len(line.text) <= LONGEST_QUOTE else line.text[: LONGEST_QUOTE - 1] + "…"
             index = line.process.index if line.process is not None else None
-            shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}", index)
+            number = errno_in(line.text)
+            shown[line.rule.id] = Evidence(f"{line.rule.means}: {text}{f' ({number})' if number else ''}", index)
     return tuple(shown.values())
 
 
@@ -52,7 +54,7 @@ def last_words(view: JobView, party: Party) -> str:
     own = [line for line in own if line.process is None or line.process.index == party.index]
     own = [line for line in own if not line.text.rstrip().endswith(":")]  # the head of what is not in the text
     said = max(own, key=lambda line: min(len(line.text.split()), _WORDS), default=None)
-    return f"{_closed(excerpt(said))}{_returned_by_nccl(view)}" if said is not None else ""
+    return f"{_closed(excerpt(said))}{_system_error(said)}{_returned_by_nccl(view)}" if said is not None else ""
 
 
 def party_of_log_line(view: JobView) -> Optional[Party]:
@@ -108,8 +110,14 @@ def _helpers_alone(view: JobView) -> str:
 def quotation(view: JobView, line: Line, means: Optional[str] = None, said: str = "") -> str:
     """`The log of rank 3 reports: "...". It means ...`: the words of the log, and then what the row says of them."""
     told = f"{meaning(line)}{number_in(line)}" if means is None else means
-    quoted = f"{_log_of(view, line)}: {_closed(said or excerpt(line))}"
+    quoted = f"{_log_of(view, line)}: {_closed(said or excerpt(line))}{_system_error(line)}"
     return f"{quoted} {start(told)}." if told else quoted
+
+
+def _system_error(line: Line) -> str:
+    """` Errno 14 is EFAULT (bad address).`, where the line has the number alone."""
+    told = errno_in(line.text)
+    return f" {start(told)}." if told else ""
 
 
 def _closed(quote: str) -> str:
@@ -154,7 +162,8 @@ def first_fault(view: JobView, line: Line) -> str:
     first = fault_before(view, line)
     if first is None:
         return ""
-    return f" An earlier line says {excerpt(first)}: {meaning(first)}{number_in(first)}. That may be the cause."
+    told = f"{meaning(first)}{number_in(first)}.{_system_error(first)}"
+    return f" An earlier line says {excerpt(first)}: {told} That may be the cause."
 
 
 def _returned_by_nccl(view: JobView) -> str:

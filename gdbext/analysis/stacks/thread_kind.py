@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
+from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import FrameBook, Known, without_lies
 from gdbext.analysis.stacks.resting_threads import AT_REST, is_resting
 from gdbext.analysis.stacks.shown_frames import engine_frame, tells
@@ -88,6 +89,8 @@ def judge_thread(
     if thread.unread:
         kind = kind_said((*thread.problems, *messages)) or _sleep(thread) or "unknown"
         return ThreadJudgement(kind=kind, helper=_named_helper(thread.name))
+    if device_of(thread) is not None:  # no row of the host's functions knows its frames
+        return ThreadJudgement(kind=kind_said((*thread.problems, *messages)) or "unknown", frame=0)
     reading = _read(thread.calls, profile)
     rule = reading.rule
     kind, frame, running = _kind(thread, reading)

@@ -11,6 +11,7 @@ from gdbext.analysis.communicators.launch_counts import with_launch_counts
 from gdbext.analysis.failures.gpu_findings import findings
 from gdbext.analysis.logs.other_errors import other_errors
 from gdbext.analysis.logs.progress_in_logs import members_counted
+from gdbext.analysis.logs.repeated_by_ray import deaths_left_out
 from gdbext.analysis.progress.between_looks import between_copies, between_looks
 from gdbext.analysis.progress.slow import doubt_slow_work
 from gdbext.analysis.stacks.process_kind import judge_process
@@ -125,10 +126,11 @@ def _verdict(view: JobView, best: Candidate) -> Verdict:
     culprits, victims = _indexes(best.culprits), _indexes(best.victims)
     victims = tuple(index for index in victims if index not in culprits)
     shown = _decisive_party(view, best) or party_of_log_line(view)
+    counted = members_counted(view) if best.cause == "init-rendezvous" else ""
     return Verdict(
         cause=best.cause,
         confidence=best.confidence,
-        summary=best.summary + (members_counted(view) if best.cause == "init-rendezvous" else "") + _moment(view, best),
+        summary=f"{best.summary}{counted}{_moment(view, best)}{deaths_left_out(view)}",
         culprits=culprits,
         victims=victims,
         absent=best.absent,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
+from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
+from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
 from gdbext.analysis.view.places import (
     LOCKED,
     ONLY_REPORTS,
@@ -19,24 +21,29 @@ from gdbext.analysis.view.places import (
     says_nothing,
     where,
 )
+from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     DOES,
+    ENDS_WITH_ALL,
     IDLE_OR_LOST,
     MAIN_UNREAD,
     NAMED_LOCK,
     OPEN,
     OPEN_THERE,
     RUNS_LOCKED,
+    UNENDED,
     WITHOUT_TIMER,
     OpenThere,
 )
+from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.system.checkers import CHECKERS
+from gdbext.knowledge.log_lines.last_words import CHILD
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
-from gdbext.model.stack import Frame
+from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 
 _UNREAD = {
@@ -53,6 +60,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
+_CHILD = regex(CHILD)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
 
@@ -65,6 +73,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             "The text is the end of a sanitizer or Valgrind report; its first lines, which name the error, are "
             f"missing. The stack shows the place: {where(party)}."
         )
+    if party.thread is not None and device_of(party.thread) is not None:
+        return _on_device(party.thread)
     if party.group != "fatal":
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")
@@ -101,7 +111,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = f"The stacks do not show which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
             usual = OPEN.get(party.kind, "A single dump cannot show whether it is making progress.")
-            explanation = _further_out(party, usual if there is None else there.open)
+            explanation = _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
             if one_frame and there is None and not nobody:
                 explanation = f"The text has only this one frame of the stack. {explanation}"
             explanation = filled_in(explanation, _UNREAD if given is Given.TEXT else _UNREAD_OF_CORES)
@@ -127,13 +137,46 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
         state = f"died in {unseen}, reached through {where(party)}"
-    if party.process.source == "text:traceback" and not last_words:
+    if party.process.source == "text:traceback":
+        why = "The exception itself is not in the text."
+    child, why = _child_of(party, name, why)
+    if party.process.source == "text:traceback" and not last_words and child == name:
         owner = "" if name == start(ONLY) else f" of {name[:1].lower()}{name[1:]}"
         at = f"ends in {where(party)}" if party.thread is not None and party.thread.calls else "is cut"
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
+    name = child
     reason = f"The log says: {last_words}" if last_words else why
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _on_device(thread: ThreadStack) -> str:
+    """Of a stack of the GPU: the text has no thread of the host that decides."""
+    others = ", or what the other ranks do" if collective_of(kernel_of(thread)) else ""
+    return f"{shown_on_device(thread)}. The text does not show whether the kernel is making progress{others}."
+
+
+def _keeps_gpu_busy(party: Party) -> str:
+    """What cuda-gdb shows or lists on the GPU, where the thread waits for that; "" where the text has nothing of it."""
+    if party.kind not in FOR_THE_GPU:
+        return ""
+    told, kernel = on_gpu(party.process)
+    return f"{told}. {ENDS_WITH_ALL if needs_all(kernel) else UNENDED}" if told else ""
+
+
+def _child_of(party: Party, name: str, why: str) -> Tuple[str, str]:
+    """Who died, where Python's multiprocessing names the one child whose traceback stands under the name of its
+    parent."""
+    thread = party.thread
+    lines = (*party.process.said, *(thread.problems if thread is not None else ()))
+    found = {match["child"] for match in map(_CHILD.match, lines) if match}
+    if len(found) != 1 or party.process.source != "text:traceback" or len(party.process.threads) != 1:
+        return name, why
+    if party.process.label == ONLY:
+        return f"The child process {found.pop()}", why
+    parent = party.process.label
+    open_ = f"The text does not show whether {parent} itself has ended."
+    return f"{found.pop()}, a child process of {parent},", f"{why} {open_}"
 
 
 def _further_out(party: Party, explanation: str) -> str:

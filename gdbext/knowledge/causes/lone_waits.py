@@ -59,6 +59,13 @@ _OF_THE_DRIVER = (
 )
 _OF_CHILD = "{Unseen} what the child is doing."
 _OF_PEERS = "It is probably waiting for a peer; {unseen} which."
+ENDS_WITH_ALL = (
+    "The kernel of a collective ends only when every rank of its communicator has launched its own. {Unseen} which "
+    "rank, if any, has not."
+)
+"""Behind a kernel of NCCL that is on the GPU."""
+UNENDED = "{Unseen} why that kernel has not ended."
+"""Behind any other one."""
 BEGUN = (
     "Judging by its name, {caller} does work, so the thread is probably not idle. {Unseen} which thread should wake it."
 )

@@ -5,6 +5,7 @@ from typing import Tuple
 from gdbext.knowledge.row_kinds import LogRule
 
 _NCCL = "NCCL sources, 2.4-2.32"
+_OF_MLX_RING = r"\[ring\] (?:Receiving from|Sending to) socket \d{1,9} failed with errno "
 
 
 def _setup(id: str, pattern: str, means: str, source: str, confidence: str = "low", wait: str = "") -> LogRule:
@@ -267,6 +268,21 @@ RULES: Tuple[LogRule, ...] = (
         r"libfabric:\d{1,9}:\d{1,12}::\w{1,20}:\w{1,20}:\w{0,60}err\w{0,40}\(\):\d{1,6}<warn> err: \d",
         "a libfabric provider reported a failed operation; the library that uses libfabric may not pass the error on",
         "libfabric prov/efa/src/rdm/efa_rdm_cq.c; fi_cq_readerr(3)",
+        wait="unknown",
+    ),
+    LogRule(
+        "mlx-ring-bad-address",
+        _OF_MLX_RING + r"14\b",
+        "the buffer of that call is not valid memory in this process; a lost peer gives another error",
+        "mlx/distributed/ring/ring.cpp; recv(2), EFAULT; ml-explore/mlx#4276",
+        "other",
+        wait="exited-or-crashed",
+    ),
+    LogRule(
+        "mlx-ring-errno",
+        _OF_MLX_RING + r"\d",
+        "MLX's ring backend could not send to its neighbour in the ring, or receive from it",
+        "mlx/distributed/ring/ring.cpp",
         wait="unknown",
     ),
     LogRule(

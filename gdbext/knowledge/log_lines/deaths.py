@@ -2,6 +2,7 @@
 
 from typing import Tuple
 
+from gdbext.knowledge.log_lines.last_words import CHILD
 from gdbext.knowledge.row_kinds import LogRule
 
 _DEAD, _MISSING = "exited-or-crashed", "missing-rank"
@@ -118,7 +119,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "child-died",
-        r"^Process \S*Process-\d+(?::\d+)*:$|terminated abnormally with signal \d+|of user \d+ dumped core"
+        rf"^{CHILD}|terminated abnormally with signal \d+|of user \d+ dumped core"
         r"|: line \d{1,6}: {1,6}\d{1,9} (?:Killed|Aborted|Segmentation fault|Bus error|Terminated)\b"
         r"|^\[\d{1,4}\] {1,4}[+-]? {1,4}\d{1,9} (?:abort|segmentation fault|bus error|killed|terminated|trace trap"
         r"|illegal hardware instruction|floating point exception)\b"

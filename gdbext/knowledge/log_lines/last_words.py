@@ -166,3 +166,9 @@ RAISED = "the traceback of an exception: a line of it raises one, or a logger pr
 LAST_WORDS = frozenset((RAISED, *(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))))
 """Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is
 made, which is where the thread waited: a wait that their frames name says more."""
+
+CHILD = r"Process (?P<child>[\w.-]{0,60}Process-\d+(?::\d+)*):$"
+"""What Python's multiprocessing prints before the traceback of a child that an exception has ended."""
+
+REPEATED_BY_RAY = r" \[repeated (?P<times>\d{1,9})x across cluster\]"
+"""Behind a line of which Ray prints one for several processes (ray/_private/ray_logging; RAY_DEDUP_LOGS)."""

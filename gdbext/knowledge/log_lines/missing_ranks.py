@@ -238,7 +238,8 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "expected-threads",
         r"waiting for `initialize clique",
-        "XLA waits for all participants of a new communicator",
+        "XLA warns after a few seconds that the set-up of a new communicator (a clique) still waits for participants; "
+        "the ranks that such lines name have arrived",
         "xla/service/rendezvous.cc, collectives/gpu_clique.cc",
         "init-rendezvous",
         "low",

@@ -3,6 +3,7 @@ so waits in, where no stack of it was read."""
 
 from typing import Tuple
 
+from gdbext.knowledge.device_code import LISTED_KERNEL
 from gdbext.knowledge.log_lines.steps_reached import ANNOUNCED
 from gdbext.knowledge.row_kinds import LogRule
 
@@ -75,7 +76,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "device-runs-nccl",
-        r"^\*?\s{1,8}\d{1,6}\s.{0,120}\bActive\b.{0,120}\b(?:ncclDevKernel|ncclKernel)\w*",
+        LISTED_KERNEL,
         "cuda-gdb lists a kernel of NCCL as running on the device",
         "cuda-gdb manual, info cuda kernels",
     ),

@@ -32,6 +32,7 @@ from gdbext.parsers.line_events import (
     Chained,
     Code,
     Detail,
+    DeviceFocus,
     Event,
     FrameLine,
     FramesMissing,
@@ -95,6 +96,8 @@ class Assembler:
         self._dying: Dict[str, LogMessage] = {}  # by the thread that a signal has hit
         self._beside = ""  # what was said of the stack that comes
         self._writer = ""
+        self._repeated = ""  # behind the line at hand
+        self._device = ""  # where cuda-gdb shows a thread of the GPU: how it says so
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
         self._asked = False  # the last of them asks which thread is selected
@@ -110,6 +113,7 @@ class Assembler:
             Prompt: self._command,
             Interrupted: self._interrupt,
             Standing: self._stands,
+            DeviceFocus: self._look_at_device,
             Stopped: self._stop,
             Raised: self._raise,
             Passed: lambda event, tool: self._roll.passed(event),
@@ -127,10 +131,12 @@ class Assembler:
     def messages(self) -> List[LogMessage]:
         return self._roll.messages
 
-    def feed(self, line: str, error: bool = False) -> None:
-        """Take a line. `error`: a logger has printed it as one."""
+    def feed(self, line: str, error: bool = False, repeated: str = "") -> None:
+        """Take a line. `error`: a logger has printed it as one. `repeated`: how often Ray counted it."""
         for whole in self._unwrapper.feed(line):
+            self._repeated = repeated if whole == line else ""
             self._take(whole)
+        self._repeated = ""
         if error and self._thread is not None:
             self._thread.logged = True  # what a logger calls an error is hardly a look at a thread that lives
 
@@ -160,7 +166,7 @@ class Assembler:
             self._frame(event, tool or self._tool)
             self._mention = None
             return
-        if not isinstance(event, (ThreadHead, Prompt, Detail, Code)):
+        if not isinstance(event, (ThreadHead, Prompt, Detail, DeviceFocus, Code)):
             self._mention = None
         if (isinstance(event, LogMessage) and not event.text) or (isinstance(event, ProcessHead) and event.writer):
             self._tally.unknown(line)
@@ -200,6 +206,7 @@ class Assembler:
         if not head.firm:
             self._mention = head
             return
+        self._device = ""
         if self._state is State.CHAINED and head.id is None and self._thread is not None:
             self._state, self._tool = State.ASIDE, tool
             return
@@ -288,6 +295,7 @@ class Assembler:
             thread.complain(self._fatal.text)
             self._fatal = None
         thread.complain(head.problem)
+        thread.complain(self._device)
         thread.complain(self._beside)
         self._beside = ""
         process.add(thread)
@@ -306,6 +314,8 @@ class Assembler:
             thread = self._start(self._head_or_mention(), tool)
         elif self._is_repeated(thread, line):
             return
+        elif self._device and line.number == 0 and thread.is_only(line.frame):
+            thread.clear()  # where the kernel stands, which its stack begins with
         if thread is None or self._tally.frames >= MOST_FRAMES or not thread.add(line, tool):
             self._tally.beyond += 1
             return
@@ -370,7 +380,16 @@ class Assembler:
     def _interrupt(self, _: Interrupted, tool: str) -> None:
         self._is_interrupted = True
 
+    def _look_at_device(self, focus: DeviceFocus, tool: str) -> None:
+        """What follows are frames of the GPU, or of the host again."""
+        if focus.text or self._device:
+            self._thread, self._state = None, State.CLOSED
+        self._device = focus.text
+
     def _stands(self, standing: Standing, tool: str) -> None:
+        if self._device:
+            self._frame(FrameLine(standing.frame), tool or "gdb")
+            return
         process = self._roll.opened()
         process.standing = process.standing or standing.frame
 
@@ -411,6 +430,7 @@ class Assembler:
         elif said.about == "stack":
             self._beside += said.text
         elif said.about == "next":
+            said = replace(said, text=f"{said.text}{self._repeated}")
             self._next_fatal(said)
             hit = _OF_UCX.match(said.text)
             if hit is not None and len(self._dying) < _MOST_DYING:

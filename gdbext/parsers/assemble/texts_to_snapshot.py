@@ -174,7 +174,7 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     test = _number_of_test(text)
     carried = False  # whether the lines of a stack follow that begins behind a prefix
     for written, line in clean_lines(text_lines.lines(text)):
-        stream = written._replace(error=False)
+        stream = written.writer
         if test is not None and stream.rank in (None, test):
             stream, line = stream._replace(rank=None), _LABEL.sub("", line, 1)
         if stream != UNNAMED:
@@ -194,7 +194,7 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
             one, stream = streams.get(UNNAMED), UNNAMED
         if one is None:
             one = streams[stream] = Assembler(stream, tally)
-        one.feed(line, written.error)
+        one.feed(line, written.error, written.repeated)
     for one in streams.values():
         one.finish()
     return list(streams.values())

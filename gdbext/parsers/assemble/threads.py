@@ -108,6 +108,10 @@ class Thread:
         self.frames, self.numbers, self.addressed = [], [], []
         self.last, self._shown = -1, {}
 
+    def is_only(self, frame: Frame) -> bool:
+        """Whether nothing was read but that function."""
+        return len(self.frames) == 1 and self.frames[0].function == frame.function
+
     def places(self) -> Dict[Tuple[str, str], int]:
         """Where the functions of libraries stand, as far as the text tells."""
         return {

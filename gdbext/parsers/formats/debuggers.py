@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.log_lines.last_words import STOPS_OF_GDB, STOPS_OF_LLDB
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -12,6 +13,7 @@ from gdbext.parsers.argument_lists import split_call
 from gdbext.parsers.formats.format_row import Row, announcement, detail, location, number, process_head, row
 from gdbext.parsers.frame_lines import Place, looks_like_frame, named_frame, read_frame, read_place
 from gdbext.parsers.line_events import (
+    DeviceFocus,
     Event,
     FrameLine,
     FramesMissing,
@@ -132,6 +134,12 @@ def _standing(match: Match[str]) -> Event:
     return Standing(read_frame(match.group()))
 
 
+def _inlined_on_device(match: Match[str]) -> Event:
+    """`kernel () at FILE:128 in _ZN..waitPeer.. inlined from FILE:227`: the function in which the kernel stands."""
+    place = Place(None, match.group("file"), int(match.group("line")))
+    return Standing(replace(named_frame(match.group("name"), place), inlined=True))
+
+
 def _prompt(match: Match[str]) -> Event:
     command = match.group("command")
     attach = _ATTACH.match(command)
@@ -239,6 +247,15 @@ ROWS: Tuple[Row, ...] = (
         r"\[Inferior \d{1,6} \(process (?P<pid>\d{1,9})\) (?:detached|killed|exited)",
         lambda match: ProcessHead(pid=int(match.group("pid")), ends=True),
     ),
+    row("gdb", "CUDA kernel ", DEVICE_FOCUS, lambda match: DeviceFocus(match.string.strip())),
+    row("gdb", "[Switching to Thread ", r"\[Switching to Thread 0x", lambda _: DeviceFocus("")),
+    row(
+        "gdb",
+        " in _Z",
+        r"[A-Za-z_]\w{0,200} \([^()]{0,400}\) at (?P<file>\S{1,400}):(?P<line>\d{1,9}) in (?P<name>_Z\w{1,4000})",
+        _inlined_on_device,
+    ),
+    row("", " inlined from ", r"\w{1,4000} inlined from \S{1,400}:\d{1,9}\s{0,80}$", detail, "gdb"),
     row("gdb", " in ", r"0x[0-9a-f]{8,16} in \S.* \(.*", _standing),
     row("gdb", ") at ", r"[A-Za-z_][\w:~<>]* \((?:\w+=.*)?\) at \S+\.\w{1,4}:\d+$", _standing),
     row("gdb", "[", r"\[(?:Switching|Inferior|New|Thread|Using|Detaching|Attaching|Loading|\w+ exited)\b.*\]$", detail),

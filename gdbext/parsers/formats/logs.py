@@ -83,7 +83,9 @@ def _shortened(text: str) -> str:
         return text
     for pattern in _causes():
         found = pattern.search(text)
-        if found and found.end() > LONGEST_PROBLEM and not pattern.search(text[:LONGEST_PROBLEM]):
+        if found and pattern.search(text[:LONGEST_PROBLEM]):
+            return text  # the first row that matches is the one that counts
+        if found:
             start = max(found.start(), _LONGEST_HEAD)
             return text if start == _LONGEST_HEAD else f"{text[:_LONGEST_HEAD]} … {text[start:]}"
     return text

@@ -7,6 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.analysis.communicators.launch_counts import ahead_in
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.places import operation
+from gdbext.analysis.view.resident_kernels import collective_of, kernel_text, label, running_kernels
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import sent_messages
 from gdbext.analysis.waits.edges.absent_members import OUTSIDE, Sure, is_ending, is_late
@@ -18,7 +19,6 @@ from gdbext.analysis.waits.edges.other_frames import (
     opens_peer_memory,
     waits_for_peers,
 )
-from gdbext.analysis.waits.resident_kernels import collective_of, kernel_text, label, running_kernels
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
 from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.model.codes import KERNEL_TEXT

@@ -302,6 +302,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Find a participant that no such line names: check whether its process was started and reached this program, "
+        "read its log, and dump its stack (py-spy dump --native --pid PID)",
+        "a thread that says that it waits has arrived; the participants that say nothing may not have",
+        "xla/service/rendezvous.cc",
+        rules=("expected-threads",),
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "Check that all ranks were started and that the launch command gives the right world size and rank numbers",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",

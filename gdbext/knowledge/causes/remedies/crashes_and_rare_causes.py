@@ -20,6 +20,13 @@ def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
 
 _OF_LOG_LINES = (
     _of_line(
+        "mlx-ring-bad-address",
+        "Look for the reason in this rank and not in its peers: before the next run enable core files (ulimit -c "
+        "unlimited), and read in the core what the ring's threads send and receive",
+        "EFAULT tells of the memory that was given to the call, not of the other end of the socket",
+        "recv(2), send(2), EFAULT",
+    ),
+    _of_line(
         "heap-reported",
         "Read the checker's whole report: the first stack is the invalid access, the later ones show where the "
         "memory was allocated and freed",

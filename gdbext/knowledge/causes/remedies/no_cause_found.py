@@ -14,12 +14,15 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     POLLS,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.knowledge.traces import COLLECTIVES
 
 _TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
@@ -43,9 +46,29 @@ _NAMES_EXCEPTION = r"^\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt
 """The last line of a traceback, of an exception that no row knows."""
 _SYSRQ = "Linux Documentation/admin-guide/sysctl/kernel.rst, hung_task; admin-guide/sysrq.rst"
 _NO_LOCK = tuple(kind for kind in WAIT_GROUPS if kind != "mutex")
+_COLLECTIVE_ON_DEVICE = "|".join(row.name for row in COLLECTIVES if row.on == "device" and row.kind != "send-recv")
 _NOT_DEAD = tuple(kind for kind, group in WAIT_GROUPS.items() if group != "fatal")
 
 REMEDIES: Tuple[RemedyRule, ...] = (
+    RemedyRule(
+        "unknown",
+        "Look for a rank that has not started this collective: dump every rank's host threads ({dump of each} > "
+        "rank0.txt, then rank1.txt, ...); then gdbext diagnose rank*.txt",
+        "a kernel of a collective spins until every other rank has launched its own",
+        "NCCL device/prims_simple.h; cuda-gdb manual, kernel focus",
+        line=DEVICE_FOCUS,
+        through=_COLLECTIVE_ON_DEVICE,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Let the program run for some seconds, stop it and print the kernel's stack again in cuda-gdb (`bt`): at the "
+        "same place for the same grid it is probably stuck",
+        "the stack of one GPU thread at one moment does not show whether the kernel is stuck",
+        "cuda-gdb manual, kernel focus",
+        line=DEVICE_FOCUS,
+        given=("text",),
+    ),
     RemedyRule(
         "unknown",
         "Look in dmesg -T for other blocked tasks at the same time (echo w > /proc/sysrq-trigger prints all of them): "
@@ -143,6 +166,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "paddle/distributed/launch/controllers/controller.py",
         rules=("container-failed",),
         given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "On each host, read the last lines of every worker's own log, from which Ray left nothing out "
+        "(/tmp/ray/session_latest/logs/worker-*); for the next run set RAY_DEDUP_LOGS=0",
+        "the driver prints a line that several workers have printed once, with a count behind it",
+        "Ray documentation, Log deduplication",
+        kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
+        line=REPEATED_BY_RAY,
     ),
     RemedyRule(
         "unknown",
