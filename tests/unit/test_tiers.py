@@ -90,7 +90,6 @@ SKIPS = {
     "test_safety_inject.py": "not root",
     "test_safety_programs.py": "not root",
     "test_safety_users.py": "not root",
-    "test_service_run.py": "a machine without Prometheus, whose promtool reads the numbers again",
     "test_tensor_layout.py": "a release of numpy, which is one of Python",
 }
 """What may keep tests of a file from running: rights, the kernel, the machine. What can be installed fails them."""
