@@ -18,7 +18,10 @@ from tests.polling import DEADLINE, wait_until
 ROOT = Path(gdbext.__file__).resolve().parent.parent
 INIT = ROOT / "gdbext" / "init.py"
 INFERIORS = ROOT / "tests" / "inferiors"
-QUIET = ("-nx", "-nh", "-q", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off")
+QUIET = (
+    *("-nx", "-nh", "-q", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off"),
+    *("-iex", "maintenance set internal-error corefile no"),  # of gdb itself, into the folder of the tests
+)
 
 
 def build(source, *flags):
