@@ -18,8 +18,9 @@ SIZES.update(
     {"batch-18": 45, "batch-19": 45, "batch-20": 42, "batch-21": 45, "batch-22": 40, "batch-23": 42, "batch-24": 36}
 )
 SIZES["batch-25"] = 34
+SIZES["batch-26"] = 40
 BATCHES = list(SIZES)
-SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 26)}
+SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 27)}
 
 WAITS = re.findall(
     r"[\w-]+",
