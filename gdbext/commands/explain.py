@@ -17,6 +17,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     BUILDS_EXTENSION,
     BY_OPENJDK,
+    CHECK_OF_ENGINE,
     CHILD_WAITS,
     OF_LOCKED,
     PEER,
@@ -30,6 +31,7 @@ from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.causes.wait_causes import CauseRow
 from gdbext.knowledge.causes.wait_kinds import WAITS
+from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.dump_tools import STANDS_FOR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames import MESSAGES, RULES
@@ -122,6 +124,8 @@ _LINE_SHOWS = {
     ADDRESS: "it has an address",
     PEER: "it names the other rank",
     BY_OPENJDK: "it is a JVM's",
+    CHECK_OF_ENGINE: "a check of FasterTransformer, TurboMind or TensorRT-LLM names the error",
+    DEVICE_FOCUS: "cuda-gdb printed the stack of a GPU kernel",
     WATCHDOG_ENDED: "torch's watchdog reports the error",
 }
 """What a log line must be like."""

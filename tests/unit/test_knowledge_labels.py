@@ -66,10 +66,13 @@ def test_conditions_stand_before_the_advice():
     assert all(one.startswith("If /dev/shm is not full: check ") for one in others)
     told = [one.action for one in explain("unknown").remedies]
     assert told[0].startswith(
+        "If you pasted stacks and cuda-gdb printed the stack of a GPU kernel: look for a rank that has not started"
+    )
+    assert told[2].startswith(
         "If you pasted stacks, the wait is mutex and the thread waits in the Linux kernel: look in dmesg -T for other "
         "blocked tasks at the same time"
     )
-    assert told[3].startswith("If the process has ended (exited-or-crashed) and the stack is a Python traceback: in ")
+    assert told[5].startswith("If the process has ended (exited-or-crashed) and the stack is a Python traceback: in ")
     assert any(one.startswith("If you pasted stacks and the wait is not exited-or-crashed, sigbus or ") for one in told)
     assert any(
         one.startswith("If you pasted stacks and helper threads alone were read: dump all threads") for one in told

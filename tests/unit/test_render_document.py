@@ -96,6 +96,7 @@ def test_a_diagnosis_is_the_contract():
         "alternatives": [],
         "unexplained": [],
         "decisive": {"process": 1, "thread": "7"},
+        "other_errors": [],
         "missing": ["NCCL operation counts: the library has no symbols"],
         "hangs": True,
         "decided_by": None,

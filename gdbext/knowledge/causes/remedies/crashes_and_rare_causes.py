@@ -3,7 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CHECK_OF_ENGINE, SANITIZER
 from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -78,7 +78,7 @@ _OF_LOG_LINES = (
         f"Look up the call at that line of the source; `gdbext error {ERROR}` lists the usual causes",
         "the check names the source line of the call that failed, and its error",
         "FasterTransformer cuda_utils.h; TurboMind cuda_utils.h",
-        line=r"\[(?:FT|TM|TensorRT-LLM)\]\[ERROR\] CUDA runtime error(?: in [^:]{1,120})?: (?!out of memory)",
+        line=CHECK_OF_ENGINE,
         given=("text", "log"),
     ),
     _of_line(

@@ -33,6 +33,8 @@ PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
 """The rank to which a connection was wanted, in such a line."""
 BY_OPENJDK = r"waiting to lock monitor 0x|ownable synchronizer 0x"
 """Lines of `locked-twice` that come from a detector, of threads in a circle."""
+CHECK_OF_ENGINE = r"\[(?:FT|TM|TensorRT-LLM)\]\[ERROR\] CUDA runtime error(?: in [^:]{1,120})?: (?!out of memory)"
+"""A failed check of FasterTransformer, TurboMind or TensorRT-LLM, which names the source line and the error."""
 GIL_HOLDER = (
     "Find the thread that holds the GIL: `py-spy dump --native --pid {pid} > dump.txt` marks it `+gil`; then gdbext "
     "diagnose dump.txt"
