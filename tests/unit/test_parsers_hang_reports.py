@@ -150,3 +150,27 @@ def test_a_parent_waits_for_the_end_of_its_processes_not_for_a_queue(place):
     )
     found = judge(read("\n".join(("^CTraceback (most recent call last):", *lines, ""))))
     assert found.processes[0].wait.kind == "condvar-idle"
+
+
+TOP = """\
+GIL: 49.00%, Active: 100.00%, Threads: 5
+
+  %Own   %Total  OwnTime  TotalTime  Function (filename)
+ 54.00%  54.00%    5.03s     5.03s   sched_yield (vllm/distributed/utils.py)
+ 14.00% 100.00%    1.09s     8.95s   acquire_read (vllm/distributed/device_communicators/shm_broadcast.py)
+  0.00% 100.00%   0.000s     8.95s   worker_busy_loop (vllm/v1/executor/multiproc_executor.py)
+"""
+
+
+def test_the_table_of_pyspy_top_has_functions_without_their_numbers():
+    _, _, names, _ = only(TOP)
+    assert names == ["sched_yield", "acquire_read", "worker_busy_loop"]
+    found = judge(read(TOP)).verdict
+    assert found.cause == "not-a-hang" and "acquire_read (shm_broadcast.py) is where idle workers wait" in found.summary
+
+
+def test_a_message_of_the_kv_pipe_is_no_rendezvous():
+    key = "[pynccl_pipe.py:265] wait timeout after 300000ms, keys: {}"
+    late = judge(read(key.format("/send_to/1/40\n"))).verdict
+    assert late.cause == "unknown" and "a message that another process sends through torch's store" in late.summary
+    assert judge(read(key.format("/default_pg/0//cuda//0\n"))).verdict.cause == "init-rendezvous"

@@ -84,6 +84,13 @@ RULES: Tuple[LogRule, ...] = (
         "medium",
         "store-wait",
     ),
+    LogRule(
+        "message-not-sent",
+        r"wait timeout after \d+ms, keys?: /?(?:send_to|broadcast_from)/",
+        "the process waited for a message that another process sends through torch's store, and it was not sent in time",
+        "vLLM distributed/utils.py: StatelessProcessGroup.send_obj, broadcast_obj",
+        wait="store-wait",
+    ),
     _setup(
         "store-connect",
         r"client socket has (?:timed out|failed to connect)|server socket has failed to (?:listen|bind)"

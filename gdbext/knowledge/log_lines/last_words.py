@@ -87,7 +87,7 @@ RULES = (
     ),
     MessageRule(
         r"(store->get\(|c10d key-value store|TCPStore\b.*(time|Time)|Timed out after .* waiting for"
-        r"|wait timeout .* keys?:)",
+        r"|wait timeout .* keys?:(?! /?(?:send_to|broadcast_from)/))",
         "store-wait",
         "NVIDIA/nccl#865",
     ),

@@ -58,6 +58,12 @@ def _spied_frame(match: Match[str]) -> Optional[Event]:
     return FrameLine(frame) if match.group("indent") or frame.line is not None else None
 
 
+def _row_of_top(match: Match[str]) -> Event:
+    """A row of the table of py-spy top, which is sorted by the time that functions took themselves: the callees are
+    above their callers in most programs."""
+    return FrameLine(spied_frame(match.group("name"), match.group("place")))
+
+
 def spied_frame(name: str, place: str, line: Optional[int] = None) -> Frame:
     """A frame of py-spy: `place` is `FILE:LINE`, a Python file alone or the library of a native frame."""
     found = _LINE.match(place)
@@ -275,6 +281,13 @@ ROWS: Tuple[Row, ...] = (
         r"|[A-Za-z_][\w.]{0,200}:\s.*)(?::.*)?$",
         _ended_by,
         "traceback",
+    ),
+    row(
+        "py-spy",
+        "%",
+        r"\s{0,4}\d{1,3}\.\d\d%\s{1,8}\d{1,3}\.\d\d%\s{1,8}[\d.]{1,12}s\s{1,8}[\d.]{1,12}s\s{1,8}"
+        r"(?P<name>\S.{0,200}?) \((?P<place>[^()]{1,400})\)$",
+        _row_of_top,
     ),
     row("", ":", r"\s{8,}(?:Arguments|Locals):$|\s{12,}[\w.*]+: .*", detail, "py-spy"),
     row(
