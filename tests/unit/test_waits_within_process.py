@@ -201,3 +201,14 @@ def test_a_file_lock_that_a_process_outside_of_the_job_holds_names_it_and_blames
     found = verdict(with_file(LOCKS_FILE, 880, lock=True))
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", ())
     assert "pid 880" in found.summary
+
+
+def test_of_a_file_lock_of_the_process_itself_a_library_thread_is_no_holder():
+    loop = thread(3, "epoll_wait@libc.so.6", "gloo::transport::tcp::Loop::run@libtorch_cpu.so", "clone3@libc.so.6")
+    stuck = with_file(LOCKS_FILE, 1, lock=True, locks=(waits(1, "mutex", 2),))
+    found = verdict(replace(stuck, threads=(*stuck.threads, loop)))
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,)), found.summary
+    assert "flock(/tmp/cache) that thread 1 holds" in found.summary
+    at_work = with_file(LOCKS_FILE, 1, lock=True, locks=())
+    at_work = replace(at_work, locks=(), threads=(thread(1, "train@engine"), at_work.threads[1], loop))
+    assert verdict(at_work).cause == "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from gdbext.analysis.progress.running import for_ever, was_woken
-from gdbext.analysis.view.job_view import Party
+from gdbext.analysis.view.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.one_process import hub_of, is_own
 from gdbext.analysis.waits.edges.other_frames import is_exiting
@@ -21,6 +21,7 @@ from gdbext.model.waits import ALL, ANY, Node
 _PLAIN = regex(PLAIN_NAME)
 _OUTSIDE = {False: ("elsewhere",), True: ("elsewhere", "lock", "unknown")}
 """Groups of threads whose wait may be one for a file, by whether it is for a lock on it."""
+_MOST_HOLDERS = 8
 LEFT_BEHIND = "no process that can be seen has the file open"
 _NO_LOCAL_HOLDER = {
     UNOPENED: ("unopened", "no process has opened it to read"),
@@ -95,7 +96,9 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
 def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node: Node, peer: Peer) -> None:
     pids = peer.processes if not isinstance(peer.processes, Missing) else ()
     others = [pid for pid in pids if pid != process.pid or (peer.lock and len(process.threads) == 1)]
-    if peer.file in _NO_LOCAL_HOLDER:
+    if peer.lock and is_own(process, peer):
+        _own_holders(drawing, process, node, peer)
+    elif peer.file in _NO_LOCAL_HOLDER:
         link, said = _NO_LOCAL_HOLDER[peer.file]
         drawing.join(node, drawing.resource("process", node.id, said, "dead"), link, "proven", needs=ANY)
     elif not pids and peer.lock and not isinstance(peer.processes, Missing):
@@ -122,6 +125,18 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
             drawing.join(node, target, link, "proven" if len(others) == 1 else "inferred", needs=ANY)
             if member is None and len(others) == 1:
                 _beyond(drawing, threads, process.host, target, peer.then)
+
+
+def _own_holders(drawing: Drawing, process: RankSnapshot, node: Node, peer: Peer) -> None:
+    """Of a lock that the waiting process itself has taken before, by another descriptor: the kernel does not tell which
+    of its threads will let go of it. Threads of libraries do not know the file."""
+    others = [
+        party
+        for party in threads_of(drawing.view, process.index)
+        if party.judged.helper is None and party.lwp != peer.thread and party.thread is not None
+    ]
+    for party in others if len(others) <= _MOST_HOLDERS else ():
+        drawing.join(node, drawing.of(party), "holds", "inferred", drawing.fact(party), ANY)
 
 
 def _rests(party: Party) -> bool:
