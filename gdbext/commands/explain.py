@@ -48,6 +48,7 @@ from gdbext.knowledge.frames.system.linux_kernel import (
 )
 from gdbext.knowledge.labels import CAUSES, WAIT_KINDS
 from gdbext.knowledge.log_lines import LOG_RULES
+from gdbext.knowledge.log_lines.last_words import OF_ANOTHER
 from gdbext.knowledge.row_kinds import FrameRule, RemedyRule
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.text.nearest import unknown_word_error
@@ -125,6 +126,7 @@ _LINE_SHOWS = {
     PEER: "it names the other rank",
     BY_OPENJDK: "it is a JVM's",
     CHECK_OF_ENGINE: "a check of FasterTransformer, TurboMind or TensorRT-LLM names the error",
+    OF_ANOTHER: "the exception tells of the end of another process",
     DEVICE_FOCUS: "cuda-gdb printed the stack of a GPU kernel",
     WATCHDOG_ENDED: "torch's watchdog reports the error",
 }

@@ -58,6 +58,9 @@ LISTENING = ", listening"
 UNASKED = "an io_uring"
 """What stands for it where a thread waits for completions, and nobody has ever submitted a request."""
 
+UNSET = "a timer that is not set"
+"""What stands for it where a thread reads a timerfd that will not expire before somebody sets it."""
+
 
 @dataclass(frozen=True)
 class Peer:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - lines of logs are as long as they are
 """Texts of processes that died, each beside a twin that did not: a row holds only where a line or frame proves it."""
 
 import pytest
@@ -143,3 +144,20 @@ def test_the_address_of_a_fault_is_told_and_a_null_pointer_is_called_one(text):
 )
 def test_advice_does_not_ask_for_what_the_text_has(line, advice):
     assert of(line + "\n").verdict.remedies[0].action.startswith(advice)
+
+
+def test_an_exception_about_another_process_is_told_as_one():
+    frames = '(APIServer pid=1) Traceback (most recent call last):\n(APIServer pid=1)   File "/v1/core_client.py", line 5, in get\n(APIServer pid=1)     raise exc\n'
+    found = of(
+        frames + "(APIServer pid=1) vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.\n"
+    )
+    assert found.verdict.summary.startswith("Pid 1 failed in get (core_client.py:5).")
+    assert "tells of the end of another process" in found.verdict.summary
+    assert found.verdict.remedies[0].action.startswith("Find the first error of the engine or worker process")
+    own = of(frames + "(APIServer pid=1) ValueError: no such model\n").verdict
+    assert "died in get" in own.summary and "another process, the engine" not in own.summary
+
+
+def test_tritons_line_of_a_signal_names_it():
+    stack = "Signal (11) received.\n 0# 0x00007F20869027F2 in /usr/lib64/libm.so.6\n 1# pow in /usr/lib64/libm.so.6\n"
+    assert "died of SIGSEGV" in of(stack).verdict.summary

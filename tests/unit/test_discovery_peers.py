@@ -13,7 +13,7 @@ from gdbext.discovery.locks_pipes_sockets import open_files
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, UNASKED, UNOPENED
+from gdbext.model.locks import LISTENING, UNASKED, UNOPENED, UNSET
 from gdbext.model.missing import Missing
 from tests.polling import wait_until
 
@@ -123,6 +123,19 @@ def test_a_ring_that_never_got_a_request(tmp_path, tail, head, call, tasks, foun
     (tmp_path / "7" / "fdinfo" / "3").write_text(RING.format(tail=tail, head=head))
     rows = waits_for(ProcFS(str(tmp_path)), 7, {7: (426, 3, *call, 0, 0)})
     assert [(one.file, one.processes) for one in rows] == ([(UNASKED, ())] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("value", "children", "found"), [("(0, 0)", "", True), ("(9, 12)", "", False), ("(0, 0)", "8", False)]
+)
+def test_a_timer_that_is_not_set(tmp_path, value, children, found):
+    for folder in ("fd", "fdinfo", "task/7"):
+        (tmp_path / "7" / folder).mkdir(parents=True)
+    (tmp_path / "7" / "fd" / "3").symlink_to("anon_inode:[timerfd]")
+    (tmp_path / "7" / "fdinfo" / "3").write_text(f"clockid: 1\nticks: 0\nit_value: {value}\nit_interval: (0, 0)\n")
+    (tmp_path / "7" / "task" / "7" / "children").write_text(children)
+    rows = waits_for(ProcFS(str(tmp_path)), 7, {7: (READ, 3, 0, 8, 0, 0, 0)})
+    assert [(one.file, one.processes) for one in rows] == ([(UNSET, (7,))] if found else [])
 
 
 def test_an_eventfd_by_its_number():

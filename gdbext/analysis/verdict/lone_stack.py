@@ -39,7 +39,7 @@ from gdbext.knowledge.causes.lone_waits import (
 )
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CHILD
+from gdbext.knowledge.log_lines.last_words import CHILD, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -61,6 +61,7 @@ _EXITS = "kernel-exit"
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
 _CHILD = regex(CHILD)
+_OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
 
@@ -146,6 +147,9 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
     name = child
     reason = f"The log says: {last_words}" if last_words else why
+    if party.process.source == "text:traceback" and _OF_ANOTHER.search(last_words):
+        state = state.replace("died in", "failed in", 1)
+        reason += " That exception tells of the end of another process, the engine or a worker."
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
 

@@ -19,6 +19,7 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
     Holder,
     file_of,
     holders,
+    link_of,
     read_fdinfo,
     states_and_names,
 )
@@ -27,9 +28,10 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, UNASKED, Peer
+from gdbext.model.locks import LISTENING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
 
+_TIMER = "anon_inode:[timerfd]"
 READS, WRITES = (
     {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg",
      known.MQ_TIMEDRECEIVE: "mq_receive"},
@@ -113,6 +115,8 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return _ring(proc, pid, tid, call)
     if number not in READS and number not in WRITES:
         return None
+    if link_of(proc, pid, str(descriptor)) == _TIMER:
+        return _timer(proc, pid, tid, descriptor)
     file = file_of(proc, pid, str(descriptor))
     if file.startswith("socket:"):
         return _socket(proc, pid, tid, file, number in READS)._replace(writes=number in WRITES)
@@ -130,6 +134,15 @@ def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Pee
     children = proc.text(f"{pid}/task/{pid}/children")
     alone = len(proc.tasks(pid)) == 1 and not isinstance(children, Missing) and not children.split()
     return Peer(thread=tid, file=UNASKED, processes=()) if asks and empty and alone else None
+
+
+def _timer(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[Peer]:
+    """A read of a timerfd (timerfd_create(2)) that is not set: a thread of this process must set it, as nobody has
+    inherited it. One that is set expires."""
+    off = re.search(r"^it_value: \(0, 0\)$", read_fdinfo(proc, pid, str(descriptor)), re.MULTILINE)
+    children = proc.text(f"{pid}/task/{pid}/children")
+    alone = not isinstance(children, Missing) and not children.split()
+    return Peer(thread=tid, file=UNSET, processes=(pid,)) if off and alone else None
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:

@@ -87,7 +87,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "message-not-sent",
         r"wait timeout after \d+ms, keys?: /?(?:send_to|broadcast_from)/",
-        "the process waited for a message that another process sends through torch's store, and it was not sent in time",
+        "the process waited for a message that another process sends through torch's store, and none came in time",
         "vLLM distributed/utils.py: StatelessProcessGroup.send_obj, broadcast_obj",
         wait="store-wait",
     ),

@@ -99,6 +99,9 @@ RULES = (
     ),
 )
 
+OF_ANOTHER = r"\b(?:EngineDeadError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError)\b"
+"""Exceptions by which a process hears of the end of another one: vLLM v1/engine/exceptions.py, ray/exceptions.py."""
+
 OF_ITSELF = (
     r"\*{3} (?:Process received signal|SIG[A-Z]{2,6} )|Caught signal \d|^Signal: [A-Z].{2,40}\(\d|Sanitizer: SEGV"
     r"|^signal \(?\d|[Rr]eceived by PID \d|^terminate called|^Fatal Python error|Proc hit an exception"

@@ -109,10 +109,9 @@ _OF_LOG_LINES = (
     ),
     _of_line(
         "failed-assert-of-python",
-        "Print the tested values just before the assert, or run that process under python -m pdb -c continue SCRIPT; "
-        "if the assert is in a library, search the library's issues for it",
+        "Log the tested values just before the assert; if it is in a library, search the library's issues for it",
         "the condition names what the program did not expect; a Python exception leaves no core file",
-        "Python documentation, assert and pdb",
+        "Python documentation, assert",
     ),
     _of_line(
         "no-device-context",

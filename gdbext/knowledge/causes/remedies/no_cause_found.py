@@ -20,7 +20,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
 
@@ -108,6 +108,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         pasted_from=r"text:traceback",
         not_rules=_EXCEPTION,
         not_line=_NAMES_EXCEPTION,
+    ),
+    RemedyRule(
+        "unknown",
+        "Find the first error of the engine or worker process in the log above this traceback: it ended first",
+        "the process of the traceback only heard of it",
+        "vLLM v1/engine/exceptions.py; ray/exceptions.py",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:traceback",
+        line=OF_ANOTHER,
     ),
     RemedyRule(
         "unknown",
@@ -494,6 +503,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a kernel that waits for another rank, or for memory that a host thread must write, never ends by itself",
         "cuda-gdb manual, info cuda",
         rules=("device-runs-kernel", "device-runs-nccl"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
+        "If no later line says how long the operation took, it still runs or hangs: dump all threads of the process "
+        "twice, 30 s apart, and compare",
+        "the line is a warning; a second one follows when the operation has ended",
+        "xla/service/slow_operation_alarm.cc",
+        rules=("xla-slow-operation",),
         given=("log",),
     ),
     RemedyRule(
