@@ -25,6 +25,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
     SHUTS_DOWN,
     SLEEPS,
+    STATIC_INITIALIZER,
 )
 from gdbext.knowledge.causes.signatures import SIGNATURES
 from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
@@ -106,6 +107,7 @@ _STACK_SHOWS = {
     SHUTS_DOWN: "the lock is needed for the shutdown",
     BUILDS_EXTENSION: "torch builds an extension",
     CHILD_WAITS: "the call waits for a child process",
+    STATIC_INITIALIZER: "a JVM class is being initialized",
     SLEEPS: "the shutdown sleeps in a loop",
     POLLS: "the call is one of a loop that polls",
     LOCK_OF_PYTHON: "Python code has called the lock",

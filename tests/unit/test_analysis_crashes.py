@@ -232,6 +232,9 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-21/fairseq708-ctrlc", "was waiting for a child process to end", "pgrep -P PARENT_PID"),
         ("batch-17/moreexec176-pybt", "waits for another thread to end", "all threads"),
         ("batch-17/modh2234-pstack", "sleeps for a fixed time in apr_sleep", "all threads"),
+        ("batch-18/zahash70-threaddump", "Two threads wait for each other", "static initializers"),
+        ("batch-15/vllmbackport62-log", "tells of the end of another process", "engine or worker process"),
+        ("batch-26/vllm10502-log", "ends in result (_base.py:458)", "read the exception on the line after"),
         ("batch-17/manticore436-gdb", "Thread 5 waits for I/O", "all threads"),  # no pid 436 by the file's name
         ("batch-21/img2dataset402-ctrlc", "was waiting for a lock in __enter__", "take two dumps, 30 s apart"),
         (

@@ -102,6 +102,7 @@ def test_a_rank_that_waits_for_others_is_not_left_alone():
 def test_the_others_wait_for_the_process_that_nobody_in_it_can_wake():
     found = verdict(pool(waits(2)), reducing(1), reducing(2))
     assert (found.cause, found.culprits, found.victims) == ("lock-order-deadlock", (0,), (1, 2))
+    assert found.remedies[0].action.startswith("Find the code that should wake the waiting threads")
 
 
 def test_a_circle_of_two_in_it_is_the_answer():

@@ -13,6 +13,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     JOINS_OF_PYTHON,
     SHUTS_DOWN,
     SLEEPS,
+    STATIC_INITIALIZER,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
@@ -112,6 +113,23 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         rules=("locked-twice",),
         not_line=BY_OPENJDK,
         given=("text", "log"),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Break the circle between the static initializers on the stacks, or load one of these classes from a single "
+        "thread at start (Class.forName)",
+        "the JVM initializes a class once, and holds a lock of that class meanwhile",
+        "JVM specification, 5.5 Initialization",
+        through=STATIC_INITIALIZER,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Find the code that should wake the waiting threads (notify, put, release, set): no thread is left to run it, "
+        "or it ran before they waited",
+        "what they wait for has no owner: any thread of the process could have given it",
+        "pthread_cond_wait(3)",
+        kinds=("condvar-idle", "ipc-queue"),
+        itself=False,
     ),
     RemedyRule(
         "lock-order-deadlock",

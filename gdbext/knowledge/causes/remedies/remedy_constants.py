@@ -31,6 +31,8 @@ ADDRESS = (
 """An address of the network in a line of a log: of IPv4, of IPv6 between brackets, or a host with a port."""
 PEER = r"Connecting to rank \d|remoteRank\W{0,4}\d"
 """The rank to which a connection was wanted, in such a line."""
+STATIC_INITIALIZER = r".*\.<clinit>$"
+"""Where the JVM initializes a class."""
 BY_OPENJDK = r"waiting to lock monitor 0x|ownable synchronizer 0x"
 """Lines of `locked-twice` that come from a detector, of threads in a circle."""
 CHECK_OF_ENGINE = r"\[(?:FT|TM|TensorRT-LLM)\]\[ERROR\] CUDA runtime error(?: in [^:]{1,120})?: (?!out of memory)"
