@@ -14,10 +14,10 @@ from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.parsers import parse_files
 
-RANKS = 6000
-SOON = 8.0
-"""Seconds of CPU; one or two are usual. The first two take 30 and 12 where parties are compared in pairs, by their
-times for 2,000 ranks; the others guard what was mended for jobs larger than these."""
+RANKS = 4000
+SOON = 4.0
+"""Seconds of CPU; one is usual. The first two take 13 and 5 where parties are compared in pairs, by their times for
+2,000 ranks; the others guard what was mended for jobs larger than these."""
 
 MAIN = Frame("main", "/bin/x")
 COLLECTIVES = tuple(Frame(name, "/l/libnccl.so.2") for name in ("ncclAllReduce", "ncclBroadcast", "ncclReduceScatter"))

@@ -14,7 +14,7 @@ from gdbext.model.snapshot_files.codec import TOOL, decode, dump_snapshot, encod
 from gdbext.model.stack import Frame, ThreadStack
 from tests.fuzz import campaign
 
-FUZZED = 30
+FUZZED = 20
 
 SAMPLES = Path(__file__).parents[1] / "data" / "snapshots"
 FRAME = Frame(

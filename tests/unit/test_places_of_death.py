@@ -156,7 +156,7 @@ def test_of_two_copies_of_a_line_the_whole_one_is_quoted():
     [
         (WINDOWS, "a minidump of the process"),
         (INTEL, "coredumpctl gdb"),  # `.exe` is a name on Linux, too
-        (ASSERT.format(said=""), "python -m pdb"),
+        (ASSERT.format(said=""), "Log the tested values just before the assert"),
         ("FatalError: `Termination signal` is detected by the operating system.\n", "Find who sent the signal"),
         (
             "Container rank 0 status failed cmd ['python', '-u', 'train.py'] code -6 log log/default.0.log\n",

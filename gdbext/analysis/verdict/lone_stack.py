@@ -122,12 +122,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
         return f"{name} {does}. {explanation}"
-    from_outside = _FROM_OUTSIDE.search(last_words) is not None
-    state = (
-        f"{'was ended by SIGTERM while it was' if from_outside else f'died{signal_of(party)}'} in {died_at(party)}"
-        if party.thread is not None and party.thread.calls
-        else "died"
-    )
+    of_another = party.process.source == "text:traceback" and _OF_ANOTHER.search(last_words) is not None
+    end = "failed" if of_another else f"died{signal_of(party)}"
+    end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
+    state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
     why = "The stack does not show why; the log lines above it may."
     missing = missing_inside(party.thread)
     if party.judged.rule == _EXITS:
@@ -147,9 +145,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
     name = child
     reason = f"The log says: {last_words}" if last_words else why
-    if party.process.source == "text:traceback" and _OF_ANOTHER.search(last_words):
-        state = state.replace("died in", "failed in", 1)
-        reason += " That exception tells of the end of another process, the engine or a worker."
+    reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
 
