@@ -187,7 +187,7 @@ class JobSnapshot:
     problems: Tuple[str, ...] = ()
     said: Tuple[str, ...] = ()  # log lines that are evidence, of nobody in particular
     first_said: Tuple[str, ...] = ()  # of one text its first lines that are evidence, in order, whoever said them
-    error_lines: Tuple[str, ...] = ()  # of texts: lines that tell of a fault and that no row knows, the loudest first
+    error_lines: Tuple[str, ...] = ()  # of texts: error lines that no row knows, the most severe first
     tool: str = ""
     command: str = ""
     apart: Optional[float] = None  # seconds between this look and the second one that `ThreadStack.still` comes from

@@ -25,7 +25,7 @@ def answer(text):
 
 
 @pytest.mark.parametrize(
-    "line, loudness",
+    "line, severity",
     [
         ("2022/08/22 17:27:44 No devices found. Waiting indefinitely.", 1),
         ("Failed to connect to client mesh master: host-a:56419", 1),
@@ -50,9 +50,9 @@ def answer(text):
         ("Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, ...", None),
     ],
 )
-def test_words_of_a_fault(line, loudness):
+def test_words_of_a_fault(line, severity):
     found = fault_in(line)
-    assert (found.loudness if found else None) == loudness
+    assert (found.severity if found else None) == severity
 
 
 def test_an_answer_without_a_cause_quotes_the_error_that_no_row_knows():
@@ -78,7 +78,7 @@ def test_no_line_is_quoted_that_the_answer_itself_says_or_beside_a_sure_one():
     assert shm.verdict.other_errors == ()
 
 
-def test_at_most_two_lines_the_loudest_first_and_long_ones_from_the_fault_on():
+def test_at_most_two_lines_the_most_severe_first_and_long_ones_from_the_fault_on():
     lines = [
         "could not open the pool of worker seven",
         "ERROR the queue of rank six is gone",
@@ -91,7 +91,7 @@ def test_at_most_two_lines_the_loudest_first_and_long_ones_from_the_fault_on():
     assert quote.startswith("…word") and "Failed to join the mesh" in quote and quote.endswith("…") and len(quote) < 140
 
 
-def test_where_nothing_is_found_the_loudest_line_is_quoted(tmp_path, capsys):
+def test_where_nothing_is_found_the_most_severe_line_is_quoted(tmp_path, capsys):
     log = tmp_path / "plugin.log"
     log.write_text("Starting to serve\n2022/08/22 17:27:44 No devices found. Waiting indefinitely.\n")
     assert main(["diagnose", str(log)]) == 4

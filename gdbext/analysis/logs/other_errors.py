@@ -18,7 +18,7 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
-    """The loudest error lines that neither the answer nor each other repeats; none beside an answer that is sure."""
+    """The most severe error lines that neither the answer nor each other repeats; none beside a sure answer."""
     if best.cause == "not-a-hang" or (best.cause != "unknown" and best.confidence != "low"):
         return ()
     found: Dict[str, Fault] = {}
@@ -29,7 +29,7 @@ def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
             found.setdefault(text, fault)
     known = set(_WORD.findall(best.summary))
     shown: List[str] = []
-    for text, fault in sorted(found.items(), key=lambda one: one[1].loudness):
+    for text, fault in sorted(found.items(), key=lambda one: one[1].severity):
         words = _WORD.findall(text)
         if len(shown) < _MOST and words and sum(word in known for word in words) < _QUOTED * len(words):
             shown.append(_excerpt(text, fault.start))

@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from gdbext.model.text.patterns import regex
 
-LOUDNESS: Tuple[Tuple[str, str], ...] = (
+SEVERITIES: Tuple[Tuple[str, str], ...] = (
     (
         r"\b(?:FATAL|CRITICAL|PANIC|ERROR|[Ff]atal)\b|^[EF]\d{4,8} \d\d:\d\d:\d\d"
         r"|\b[A-Z]\w{2,40}(?:Error|Exception): \S"
@@ -21,7 +21,7 @@ LOUDNESS: Tuple[Tuple[str, str], ...] = (
         "strerror(3); words of NCCL, UCX, Open MPI, CUDA, Ray and engines",
     ),
 )
-"""The loudest words first, each with where they come from."""
+"""The most severe words first, each with where they come from."""
 
 QUIET = r"\b(?:INFO|DEBUG|TRACE|VERBOSE|DETAIL)\b"
 """Levels of lines that tell of no fault."""
@@ -49,14 +49,14 @@ FOLLOWS = (
 )
 """What is printed after any failure, and says nothing of its reason."""
 
-_LOUDNESS = tuple(regex(pattern) for pattern, _ in LOUDNESS)
+_SEVERITIES = tuple(regex(pattern) for pattern, _ in SEVERITIES)
 _QUIET, _NO_FAULT, _FOLLOWS = map(regex, (QUIET, NO_FAULT, FOLLOWS))
 
 
 class Fault(NamedTuple):
-    """How loudly a line tells of a fault, 0 the loudest, and where the word stands that does."""
+    """How severe the fault is of which a line tells, 0 the most severe, and where the word stands that tells it."""
 
-    loudness: int
+    severity: int
     start: int
 
 
@@ -64,6 +64,6 @@ def fault_in(line: str) -> Optional[Fault]:
     """None for a line that tells of no fault, or only that there was one."""
     if _QUIET.search(line):
         return None
-    words = ((number, pattern.search(line)) for number, pattern in enumerate(_LOUDNESS))
+    words = ((number, pattern.search(line)) for number, pattern in enumerate(_SEVERITIES))
     found = next((Fault(number, match.start()) for number, match in words if match), None)
     return None if found is None or _NO_FAULT.search(line) or _FOLLOWS.search(line) else found

@@ -16,7 +16,7 @@ _CHATTER = regex(r"\s{0,8}\[\[\d{1,9},\d{1,9}\],\d{1,9}\]")
 """How Open MPI's runtime names itself at the start of its own debug lines."""
 _SAMPLES = 3
 _MOST_FIRST = 100
-_MOST_ERRORS = 20  # lines of one loudness
+_MOST_ERRORS = 20  # lines of one severity
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Tally:
     samples: List[str] = field(default_factory=list)
     beyond: int = 0  # threads and frames that were not kept
     first: Dict[str, None] = field(default_factory=dict)  # the first log lines that are evidence, in their order
-    errors: Dict[str, int] = field(default_factory=dict)  # lines that no row knows and that tell of a fault: how loudly
+    errors: Dict[str, int] = field(default_factory=dict)  # lines that no row knows and that tell of a fault: severity
 
     def add(self, process: Process) -> None:
         """Count what did not come line by line."""
@@ -46,8 +46,8 @@ class Tally:
         """A line that is no evidence, which may tell of a fault all the same."""
         text = line[:LONGEST_PROBLEM].strip()
         fault = fault_in(text)
-        if fault is not None and sum(one == fault.loudness for one in self.errors.values()) < _MOST_ERRORS:
-            self.errors.setdefault(text, fault.loudness)
+        if fault is not None and sum(one == fault.severity for one in self.errors.values()) < _MOST_ERRORS:
+            self.errors.setdefault(text, fault.severity)
 
     def other(self, line: str) -> None:
         """A line that no row reads."""
