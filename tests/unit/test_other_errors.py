@@ -1,11 +1,14 @@
 # ruff: noqa: E501 - lines of logs are as long as they are
 """Error lines of a text that no row knows: quoted beside an answer that is not sure, and never explained."""
 
+from dataclasses import replace
+
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.cli.main import main
 from gdbext.knowledge.log_lines.error_words import fault_in
+from gdbext.model.codes import Given
 from gdbext.parsers import parse_files
 from gdbext.render.html.sections import answer_facts
 from gdbext.render.style import Style
@@ -96,3 +99,20 @@ def test_where_nothing_is_found_the_most_severe_line_is_quoted(tmp_path, capsys)
     log.write_text("Starting to serve\n2022/08/22 17:27:44 No devices found. Waiting indefinitely.\n")
     assert main(["diagnose", str(log)]) == 4
     assert 'the text says: "2022/08/22 17:27:44 No devices found. Waiting indefinitely."' in capsys.readouterr().err
+
+
+def test_what_could_not_be_read_of_a_running_process_is_no_line_of_a_text():
+    found = answer(
+        "Thread 1 (LWP 7):\n#0  0x00007f01 in poll () from /lib/libc.so.6\n#1  0x00007f02 in app_wait () from /app\n"
+    )
+    (process,) = found.snapshot.processes
+    unread = replace(process.threads[0], problems=("the variables could not be read: access denied",))
+    of_text = replace(process, threads=(unread,))
+    assert judge(replace(found.snapshot, processes=(of_text,))).verdict.other_errors
+    of_look = replace(of_text, source=Given.LIVE)
+    assert judge(replace(found.snapshot, processes=(of_look,))).verdict.other_errors == ()
+
+
+def test_a_long_line_without_a_blank_is_cut_as_well():
+    (quote,) = answer(f"failed/to/open/{'x' * 250}\n" + CRASH.split("\n", 1)[1]).verdict.other_errors
+    assert quote.endswith("…") and len(quote) <= 131

@@ -9,7 +9,15 @@ from gdbext.analysis.causes.watchdog_logs import watchdogs_gave_up
 from gdbext.analysis.failures.error_codes import in_message
 from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.failures.system_errors import errno_in
-from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning
+from gdbext.analysis.logs.lines_of_logs import (
+    LONGEST_PIECE,
+    Line,
+    all_lines,
+    fault_before,
+    lines,
+    meaning,
+    piece_of,
+)
 from gdbext.analysis.logs.progress_in_logs import announced, counted_by_one, how_far
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party, party_of
@@ -29,7 +37,6 @@ LONGEST_QUOTE = 160
 _NCCL_TEXT = regex(r"\bunhandled (?:system|cuda) error\b|remote process exited or there was a network error")
 _NCCL_CALL = regex(r"\b(nccl[A-Z]\w{2,40})\(\) at ")
 _WORDS = 5  # from which on a line says something
-_SHORT_QUOTE = 130  # in the first sentence
 _SAME = 60  # characters at the end of a line
 
 
@@ -200,15 +207,11 @@ def excerpt(line: Line) -> str:
     """`"...the words that the row knows..."`: the line in short, from where the row knows it."""
     text = " ".join(line.text.split())
     match = re.search(line.rule.pattern, text)
-    first = max(match.start(), match.end() - _SHORT_QUOTE) if match else 0  # who is named stands at its end
-    if len(text) <= _SHORT_QUOTE:
-        return f'"{text}"'
-    first = max(0, min(first, len(text) - _SHORT_QUOTE))
-    end, word = first + _SHORT_QUOTE, text.rfind(" ", 0, first) + 1
-    first = word if first - word < _SHORT_QUOTE // 10 else first
-    cut = text.rfind(" ", first + _SHORT_QUOTE // 2, end + 1)  # not in a number or a name
-    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip(" ,")
-    return f'"{"…" if first else ""}{piece}{"…" if end < len(text) else ""}"'
+    first = max(match.start(), match.end() - LONGEST_PIECE) if match else 0  # who is named stands at its end
+    first = max(0, min(first, len(text) - LONGEST_PIECE))
+    end, word = first + LONGEST_PIECE, text.rfind(" ", 0, first) + 1
+    first = word if first - word < LONGEST_PIECE // 10 else first
+    return f'"{piece_of(text, first, end)}"'
 
 
 def ranks_in(line: Line) -> Tuple[int, ...]:

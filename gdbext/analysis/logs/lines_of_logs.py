@@ -13,6 +13,7 @@ from gdbext.knowledge.row_kinds import LogRule
 from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 
+LONGEST_PIECE = 130  # characters of a line that are quoted in a sentence
 _PIECE = 20  # characters at the end of what a row knows
 _PASSING = regex(r" INFO |\b(?i:retrying|will retry)\b")
 """Said of what may go well after all."""
@@ -78,3 +79,13 @@ def meaning(line: Line) -> str:
 
 def waited_in_vain(known: Sequence[Line]) -> bool:
     return any(WAIT_GROUPS[one.rule.wait] != "fatal" for one in known if one.rule.wait)
+
+
+def piece_of(text: str, first: int, end: int) -> str:
+    """The characters of a line from `first` to `end`, which is moved to the end of a word; `…` where something is left
+    out."""
+    if first == 0 and end >= len(text):
+        return text
+    cut = text.rfind(" ", first + LONGEST_PIECE // 2, end + 1)  # not in a number or a name
+    piece = text[first : cut if cut > 0 and end < len(text) else end].rstrip(" ,")
+    return f"{'…' if first else ''}{piece}{'…' if end < len(text) else ''}"

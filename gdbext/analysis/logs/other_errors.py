@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Tuple
 
-from gdbext.analysis.logs.lines_of_logs import all_lines
+from gdbext.analysis.logs.lines_of_logs import LONGEST_PIECE, all_lines, piece_of
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView
 from gdbext.knowledge.log_lines.error_words import Fault, fault_in
+from gdbext.model.codes import Given
 
 _MOST = 2
-_LONGEST = 130
 _BEFORE = 50  # characters that are kept of a long line before the word that tells of the fault
 _QUOTED = 0.5  # of a line's words, from which on a sentence says the same
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
-    """The most severe error lines that neither the answer nor each other repeats; none beside a sure answer."""
+    """The most severe error lines that neither the answer nor each other repeats. None beside a sure answer, and none
+    of a look at running processes: what it keeps of threads are our own words."""
+    if view.given not in (Given.TEXT, Given.LOG):
+        return ()
     if best.cause == "not-a-hang" or (best.cause != "unknown" and best.confidence != "low"):
         return ()
     found: Dict[str, Fault] = {}
@@ -38,9 +41,6 @@ def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
 
 
 def _excerpt(text: str, fault: int) -> str:
-    """A long line from shortly before the word that tells of the fault, cut between words."""
-    first = text.find(" ", fault - _BEFORE) + 1 if len(text) > _LONGEST and fault > _BEFORE else 0
-    rest = text[first:]
-    if len(rest) > _LONGEST:
-        rest = rest[: rest.rfind(" ", _LONGEST // 2, _LONGEST)].rstrip(" ,") + "…"
-    return f"{'…' if first else ''}{rest}"
+    """A long line from shortly before the word that tells of the fault."""
+    first = text.find(" ", fault - _BEFORE) + 1 if len(text) > LONGEST_PIECE and fault > _BEFORE else 0
+    return piece_of(text, first, first + LONGEST_PIECE)

@@ -12,6 +12,7 @@ from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
 from gdbext.analysis.unread.open_stacks import look_again_remedy
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.places import waits_in
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
@@ -200,7 +201,7 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if (rule.rules or rule.not_rules) and not _rules_fit(rule, view, blamed):
         return False
-    if rule.module and not any(_waits_in(party, rule.module) for party in blamed):
+    if rule.module and not any(waits_in(party, rule.module) for party in blamed):
         return False
     if rule.driver and not any(re.match(rule.driver, _driver_of(party)) for party in blamed):
         return False
@@ -246,11 +247,6 @@ def _waits_for_itself(best: Candidate) -> bool:
         one.source.kind in ("rank", "thread") and one.target.id == two.source.id and two.target.id == one.source.id
         for one, two in zip(best.chain, best.chain[1:])
     )
-
-
-def _waits_in(party: Party, module: str) -> bool:
-    frame = party.frame(party.judged.frame)
-    return frame is not None and re.match(module, frame.library or "") is not None
 
 
 def _driver_of(party: Party) -> str:

@@ -7,7 +7,7 @@ from typing import Dict, List, Sequence
 from gdbext.analysis.stacks.text_kind import blocked_for, ending
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party
-from gdbext.analysis.view.places import in_places
+from gdbext.analysis.view.places import in_places, waits_in
 from gdbext.analysis.view.wording import called, label_list, start, verb, who
 from gdbext.knowledge.causes.task_endings import HOLDER_OPEN, IN_DRIVER
 from gdbext.knowledge.frames.system.linux_kernel import GPU_MODULE, KERNEL
@@ -16,7 +16,7 @@ from gdbext.model.job import RankSnapshot
 from gdbext.model.text.patterns import regex
 
 _MOST_SPANS = 2
-_DRIVER, _KERNEL = map(regex, (GPU_MODULE, KERNEL))
+_DRIVER = regex(GPU_MODULE)
 
 
 def beside_waits(view: JobView, best: Candidate) -> str:
@@ -56,12 +56,12 @@ def _blocked(processes: Sequence[RankSnapshot]) -> str:
 
 
 def waits_for_lock(parties: Sequence[Party]) -> bool:
-    """Whether somebody waits for a lock of the kernel."""
+    """Whether one of them waits for a kernel lock."""
     return any(map(_is_locked, parties))
 
 
 def several_tasks(parties: Sequence[Party]) -> str:
-    """Where tasks are that wait for locks of the kernel, and who beside them is in the driver."""
+    """Where tasks stand of which some wait for kernel locks, and which of the others are in the GPU driver."""
     locked = [party for party in parties if _is_locked(party)]
     others = [party for party in parties if not _is_locked(party) and _in_driver(party)]
     text = HOLDER_OPEN.format(lock="this kernel lock" if len(locked) == 1 else "these kernel locks")
@@ -71,8 +71,7 @@ def several_tasks(parties: Sequence[Party]) -> str:
 
 
 def _is_locked(party: Party) -> bool:
-    frame = party.frame(party.judged.frame)
-    return party.kind == "mutex" and frame is not None and _KERNEL.match(frame.library or "") is not None
+    return party.kind == "mutex" and waits_in(party, KERNEL)
 
 
 def _in_driver(party: Party) -> bool:

@@ -122,7 +122,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
         return f"{name} {does}. {explanation}"
-    of_another = party.process.source == "text:traceback" and _OF_ANOTHER.search(last_words) is not None
+    is_traceback = party.process.source == "text:traceback"
+    of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"died{signal_of(party)}"
     end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
     state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
@@ -136,10 +137,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
         state = f"died in {unseen}, reached through {where(party)}"
-    if party.process.source == "text:traceback":
+    if is_traceback:
         why = "The exception itself is not in the text."
     child, why = _child_of(party, name, why)
-    if party.process.source == "text:traceback" and not last_words and child == name:
+    if is_traceback and not last_words and child == name:
         owner = "" if name == start(ONLY) else f" of {name[:1].lower()}{name[1:]}"
         at = f"ends in {where(party)}" if party.thread is not None and party.thread.calls else "is cut"
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."

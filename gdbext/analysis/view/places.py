@@ -195,6 +195,12 @@ def _is_beside(party: Party, frame: Frame) -> bool:
     return says_nothing(frame) or reports_failure(frame.function) or NAMES.known_frame(frame).system
 
 
+def waits_in(party: Party, module: str) -> bool:
+    """Whether the frame that decides is of that library. `module`: a pattern of its name."""
+    frame = party.frame(party.judged.frame)
+    return frame is not None and regex(module).match(frame.library or "") is not None
+
+
 def says_nothing(frame: Frame) -> bool:
     name = frame.function or ""
     waits = _WAITS.match(name) or _LEFT_BY_SIGNAL.match(name) or _OF_WINDOWS.match(name)

@@ -115,14 +115,14 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return _ring(proc, pid, tid, call)
     if number not in READS and number not in WRITES:
         return None
-    if link_of(proc, pid, str(descriptor)) == _TIMER:
-        return _timer(proc, pid, tid, descriptor)
     file = file_of(proc, pid, str(descriptor))
     if file.startswith("socket:"):
         return _socket(proc, pid, tid, file, number in READS)._replace(writes=number in WRITES)
     if file.startswith(("pipe:", QUEUES)):
         return _Wait(tid, file, _End(file, 0 if number in READS else 1), number in WRITES)
-    return _Wait(tid, file, _End(file, None)) if file else None
+    if file:
+        return _Wait(tid, file, _End(file, None))
+    return _timer(proc, pid, tid, descriptor) if link_of(proc, pid, str(descriptor)) == _TIMER else None
 
 
 def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Peer]:
@@ -131,18 +131,21 @@ def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Pee
     text = read_fdinfo(proc, pid, str(call[1]))
     asks = len(call) > 4 and call[2] == 0 < call[3] and call[4] & _GETEVENTS
     empty = all(re.search(rf"^{name}:\s*(0x)?0$", text, re.MULTILINE) for name in ("SqTail", "CachedSqHead"))
-    children = proc.text(f"{pid}/task/{pid}/children")
-    alone = len(proc.tasks(pid)) == 1 and not isinstance(children, Missing) and not children.split()
+    alone = len(proc.tasks(pid)) == 1 and _is_childless(proc, pid)
     return Peer(thread=tid, file=UNASKED, processes=()) if asks and empty and alone else None
 
 
 def _timer(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[Peer]:
-    """A read of a timerfd (timerfd_create(2)) that is not set: a thread of this process must set it, as nobody has
-    inherited it. One that is set expires."""
+    """A read of a timerfd (timerfd_create(2)) that is disarmed: only a thread of this process can arm it, because no
+    child has inherited it. An armed one expires by itself."""
     off = re.search(r"^it_value: \(0, 0\)$", read_fdinfo(proc, pid, str(descriptor)), re.MULTILINE)
+    return Peer(thread=tid, file=UNSET, processes=(pid,)) if off and _is_childless(proc, pid) else None
+
+
+def _is_childless(proc: ProcFS, pid: int) -> bool:
+    """Whether its main thread has no child that may have inherited a file; False where that cannot be read."""
     children = proc.text(f"{pid}/task/{pid}/children")
-    alone = not isinstance(children, Missing) and not children.split()
-    return Peer(thread=tid, file=UNSET, processes=(pid,)) if off and alone else None
+    return not isinstance(children, Missing) and not children.split()
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
