@@ -13,7 +13,7 @@ KINDS = {
     "rwlock": "a reader-writer lock",
     "condvar": "a condition variable",
     "semaphore": "a semaphore",
-    "once": "an initialiser that another thread runs",
+    "once": "a one-time initialiser",
     "join": "the end of a thread",
     "barrier": "a barrier",
     "gil": "Python's GIL",

@@ -8,6 +8,7 @@ import time
 import unicodedata
 from typing import Iterable, List, Optional
 
+from gdbext.model.text.paths import short_file
 from gdbext.model.text.ranges import pieces
 from gdbext.render.style import Style
 
@@ -125,9 +126,7 @@ def shorten_located(text: str, limit: int, style: Style) -> str:
 def place_of(file: Optional[str], line: Optional[int], module: Optional[str], style: Style) -> str:
     """Where a frame lies, in few characters: `attention.cc:88`, else `(libnccl.so.2)`, else nothing."""
     if file:
-        folder, _, base = clean(file, style).rpartition("/")
-        if base == "__init__.py":  # says nothing without its package
-            base = f"{folder.rpartition('/')[2]}/{base}"
+        base = short_file(clean(file, style))
         return f"{base}:{line}" if line else base
     library = clean(module, style).rpartition("/")[2]
     return f"({library})" if library else ""

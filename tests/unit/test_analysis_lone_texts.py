@@ -48,7 +48,17 @@ def test_one_stack_has_no_table(printed):
         (
             "    spawnv_passfds (multiprocessing/util.py:452)\n"
             "    ensure_running (multiprocessing/resource_tracker.py:129)\n",
-            "is in spawnv_passfds (util.py:452), which starts a child process",
+            "is in spawnv_passfds (multiprocessing/util.py:452), which starts a child process",
+        ),
+        (
+            "    inner (tqdm/utils.py:195)\n    warmup (serve.py:9)\n",
+            "sleeps in inner (tqdm/utils.py:195), called from warmup (serve.py:9). The text does not show the native "
+            "call in which it sleeps",
+        ),
+        (
+            "    show (bars.py:246)\n    run (multiprocessing/process.py:108)\n"
+            "    _launch (multiprocessing/popen_fork.py:75)\n    main (train.py:7)\n",
+            "The process is a forked child: a lock that another thread held in the parent at the time of the fork",
         ),
         (
             "    all_reduce (torch/distributed/distributed_c10d.py:2500)\n    step (train.py:7)\n",
@@ -58,6 +68,21 @@ def test_one_stack_has_no_table(printed):
 )
 def test_what_a_call_is_by_its_own_definition(frames, said):
     assert said in summary_of(f'Thread 7 (idle): "MainThread"\n{frames}')
+
+
+def test_only_who_sleeps_is_said_to_sleep():
+    assert "sleeps" not in summary_of('Thread 7 (active): "MainThread"\n    inner (tqdm/utils.py:195)\n')
+
+
+def test_the_gil_and_an_initializer_of_c_plus_plus():
+    guard = "#0  syscall () from /lib64/libc.so.6\n#1  __cxa_guard_acquire () from /lib64/libstdc++.so.6\n"
+    extension = "#2  resolver () from /lib/libusd.so\n#3  enter () from /python/pxr/Ar/{}\n"
+    gil = (
+        "#0  futex_wait () from /lib64/libc.so.6\n#1  take_gil (tstate=0x1) at Python/ceval_gil.h:231\n#2  os_stat ()\n"
+    )
+    text = f"Thread 25 (LWP 25):\n{guard}{extension}\nThread 1 (LWP 1):\n{gil}"
+    assert "waits for Python's GIL that thread 25 holds" in summary_of(text.format("_ar.so"))
+    assert "thread 25" not in summary_of(text.format("libusd_ar.so")), "no module of Python"
 
 
 @pytest.mark.parametrize("inside", ["__gthread_join (gthr-default.h:715)", "pthread_join (libc.so.6)"])

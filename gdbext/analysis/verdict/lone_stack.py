@@ -206,6 +206,8 @@ def _special(party: Party) -> Optional[OpenThere]:
     around = [frame.function or "" for frame in calls[outer:]]
     fitting = (row for row in OPEN_THERE if party.kind in row.kinds)
     fitting = (row for row in fitting if not row.rules or party.judged.rule in row.rules)
+    asleep = party.thread is not None and party.thread.state == "S" and party.process.given is Given.TEXT
+    fitting = (row for row in fitting if asleep or not row.asleep)
     fitting = (row for row in fitting if not row.under or any(map(regex(row.under).match, around)))
     fitting = (
         row

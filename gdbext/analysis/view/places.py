@@ -22,6 +22,7 @@ from gdbext.knowledge.frames.system.code_owners import (
 from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.knowledge.log_lines.last_words import HIT_ALONE, IN_NATIVE_CODE
 from gdbext.model.stack import Frame
+from gdbext.model.text.paths import short_file
 from gdbext.model.text.patterns import regex
 
 LONGEST_NAME = 80
@@ -46,7 +47,7 @@ def place(frame: Optional[Frame]) -> str:
     name = NAMES.known_frame(frame).name
     if name is None:
         nameless = f"an unnamed function of {_file(frame.library)}" if frame.library else "code without symbols"
-        return f"{_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
+        return f"{short_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless
     owner = _LAMBDA_OWNER.search(name) if name.startswith(STANDARD_NAMES) else None
     if owner is not None:  # the library's function that calls it
         return owner["owner"]
@@ -54,8 +55,7 @@ def place(frame: Optional[Frame]) -> str:
         name = f"{name[:18]}…{name[19 - LONGEST_NAME :]}"
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)
     if frame.file and (name.startswith(STANDARD_NAMES) or not _STANDARD_FILE.search(frame.file)):
-        folder, _, file = frame.file.replace("\\", "/").rpartition("/")
-        file = f"{folder.rpartition('/')[2]}/{file}".lstrip("/") if file == "__init__.py" else file
+        file = short_file(frame.file)
         where = f"{file}:{frame.line}" if frame.line else file
         return where if name in NAMELESS_PYTHON else f"{name} ({where})"
     return f"{name} ({_file(frame.library)})" if frame.library else name

@@ -117,7 +117,11 @@ class OpenThere:
     through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
     under: str = ""  # a frame further out must match this
     rules: Tuple[str, ...] = ()  # of the frame that waits
+    asleep: bool = False  # only where the text says that the thread slept (py-spy: idle)
 
+
+FORKED_CHILD = r"_launch$"
+"""Below a child's own frames only if it was forked (multiprocessing/popen_fork.py): a spawned one starts anew."""
 
 _JOINS = (
     r"_*(?:GI_+)?_*pthread_(?:timed|clock)?join\w*(?:@\S*)?$|__gthread_(?:active_)?join$"
@@ -183,6 +187,20 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         "{Unseen} the Python line; it may use a Lock, a Condition or a Queue, all of which wait in this function.",
         function=LOCK_OF_PYTHON,
         does="waits to acquire a Python lock, in {where}",
+    ),
+    OpenThere(
+        ("python-code",),
+        "{Unseen} the native call in which it sleeps. The process is a forked child: a lock that another thread held "
+        "in the parent at the time of the fork is never released in the child.",
+        under=FORKED_CHILD,
+        does="sleeps in {where}",
+        asleep=True,
+    ),
+    OpenThere(
+        ("python-code",),
+        "{Unseen} the native call in which it sleeps; it may also wait for the GIL.",
+        does="sleeps in {where}",
+        asleep=True,
     ),
     OpenThere(
         ("native-compute",),

@@ -13,6 +13,7 @@ from gdbext.analysis.waits.edges.other_frames import in_profiler
 from gdbext.analysis.waits.thread_numbers import deciding_function
 from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS, LET_GO_IN, LOOPS, NAME_ENDINGS
 from gdbext.knowledge.frames.system.checkers import CHECKERS
+from gdbext.knowledge.frames.system.code_owners import PYTHON_EXTENSIONS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.glibc_locks import kind_of_call
 from gdbext.model.codes import KERNEL_TEXT, Given
@@ -26,6 +27,7 @@ _AT_REST = (Given.TEXT, Given.CORE)
 _WORKS = ("native-compute", "python-code")
 _OF_PYTHON = ("os-join", "os-condvar", "os-futex")
 _inside, _loop, _let_go, _suffix = map(regex, (INSIDE_LOCKS, LOOPS, LET_GO_IN, NAME_ENDINGS))
+_extension = regex(PYTHON_EXTENSIONS)
 _DEEPEST = 8  # template arguments within template arguments
 _arguments = regex(r"<[^<>]*>")
 
@@ -119,7 +121,7 @@ def _in_extension(party: Party) -> bool:
         if one.python or _is_interpreter(one):
             return own
         own = own or not one.system
-    return False
+    return own and bool(_extension.match(one.library))  # its outer frames were cut off
 
 
 def _is_interpreter(one: Known) -> bool:

@@ -100,6 +100,9 @@ INTERPRETER = (
 )
 """C functions of CPython."""
 
+PYTHON_EXTENSIONS = r"(?:_\w+|\S*\.(?:cpython-[\w-]+|abi3))\.so$"
+"""Modules that Python loads by `import`: the outermost of their frames was called by Python (PEP 3149)."""
+
 DRIVER_MODULES = (
     r"lib(cuda|cudadebugger|cudart|nccl|rccl|cublas\w*|hip\w*|amdhip64|hsa\w*|ze_intel_gpu|ascend_hal)\b"
     r"|nvcuda\w*\.dll"
