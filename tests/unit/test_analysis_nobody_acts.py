@@ -170,7 +170,8 @@ def standing(number):
 
 def test_a_key_of_the_store_and_a_collective_wait_for_each_other():
     found = judge(job(standing(0), standing(1), asks_key(2), apart=1.2)).verdict
-    assert (found.cause, found.culprits) == ("collective-mismatch", (2,))
+    assert (found.cause, found.culprits) == ("missing-rank", (2,))
+    assert "for a key of the store, which another rank must set" in found.summary
 
 
 def test_ranks_that_all_wait_for_keys_wait_for_each_other():

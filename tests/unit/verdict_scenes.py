@@ -67,6 +67,7 @@ from tests.unit.waiting_ranks import (
 TEXT = Path(__file__).resolve().parents[1] / "data" / "verdicts.txt"
 
 NATIVE_POOL = ("pthread_cond_wait@libc.so.6", "std::condition_variable::wait@libstdc++.so.6", "worker@engine pool.cc:3")
+ASKS_KEY = ("poll@libc.so.6", "c10d::TCPStore::doWait@libtorch_cpu.so", "take@engine.py:72")
 WANTS_GIL = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "PyGILState_Ensure@python3")
 CALLBACK = (*WANTS_GIL, "hook@ext.so", "??@libcuda.so.1", "cuMemFree@libcuda.so.1")
 IN_HANDLER = ("__lll_lock_wait_private@libc.so.6", "malloc@libc.so.6", "_Znwm@libstdc++.so.6",
@@ -470,6 +471,7 @@ SCENES = {
     "the driver's own lock": lambda: job(
         syncing(0), rank(1, thread(1, *LOCKS, "??@libcuda.so.1", ENGINE[1])), syncing(2)
     ),
+    "a key of the store beside a collective": lambda: job(reducing(0), reducing(1), rank(2, thread(1, *ASKS_KEY))),
     "an initialiser": lambda: job(rank(0, thread(1, "pthread_once@libc.so.6", *ENGINE)), reducing(1)),
     "the allocator's lock": lambda: job(rank(0, thread(1, "malloc@libc.so.6", *ENGINE)), reducing(1)),
     "a reader-writer lock": lambda: job(

@@ -85,6 +85,9 @@ class Finder:
         ways = paths_to_roots(self._before, nodes)
         inside = [self._graph.nodes[one] for one in nodes]
         blamed = self._fewer(inside) if row.few else [one for one in inside if one.kind in _SUBJECTS]
+        if row.sought:
+            found = {edge.target.id for one in nodes for edge in self._graph.after(one) if edge.kind in row.via}
+            blamed = [one for one in blamed if one.id in found]
         named = {one.id for one in blamed}
         turn = self._turn(row, circle, next((one for one in circle if one in named), circle[0]))
         begin = next((number for number, edge in enumerate(turn) if edge.source.id in named), 0)

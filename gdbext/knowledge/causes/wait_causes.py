@@ -29,6 +29,7 @@ class CauseRow:
     everybody: bool = False  # only where all ranks that were judged end there
     peers: bool = False  # only where others than the culprits wait for it
     few: bool = False  # only the smaller side is to blame
+    sought: bool = False  # only those are to blame to which an edge of `via` leads
     blames: bool = True  # whether ranks that wait at the end are to blame, or only those that are an end themselves
 
 
@@ -147,6 +148,17 @@ CAUSES: Tuple[CauseRow, ...] = (
         resources=("device", "collective"),
         via=("kernel-launch",),
         most="medium",
+    ),
+    CauseRow(
+        "key",
+        "missing-rank",
+        "{Culprits} {wait_c} in {where} for a key of the store, which another rank must set. {Victims} {wait} in "
+        "{what} for {culprits}. None of them can proceed.",
+        "torch TCPStore.wait",
+        circle=True,
+        resources=("collective",),
+        via=("seeks key",),
+        sought=True,
     ),
     CauseRow(
         "mismatch",

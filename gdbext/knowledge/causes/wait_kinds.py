@@ -59,6 +59,7 @@ LINKS = {
     "ended": "held it and is gone",
     "forked": "held it in the parent when the child was forked",
     "called elsewhere": "is in another operation of the same communicator",
+    "seeks key": "waits for a key of the store instead",
     "other communicator": "is in an operation of another communicator",
     "next collective": "will be missing from the next one",
     "blocked launch": "launches are blocking, or the launch queue is full",

@@ -292,7 +292,7 @@ def _store_keys(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
         for party in waiting:
             if is_member(meeting.ranks, party):
                 sure = "named" if meeting.ranks is not None and drawing.view.stands_still else "inferred"
-                drawing.join(meeting.node, drawing.rank(party), "called elsewhere", sure, drawing.fact(party))
+                drawing.join(meeting.node, drawing.rank(party), "seeks key", sure, drawing.fact(party))
     others = parties_without(_members(drawing.view), waiting) if waiting else []
     everybody = len(waiting) > 1 and not others and drawing.view.complete and drawing.view.stands_still
     for party in waiting if everybody else others:
