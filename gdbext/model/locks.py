@@ -76,10 +76,14 @@ class Peer:
     then: Tuple[Peer, ...] = ()  # what the only thread of the only one of these processes waits for in its turn
 
     @property
-    def child(self) -> Optional[int]:
-        """The process for whose end it waits; None where it waits for something else."""
+    def children(self) -> Tuple[int, ...]:
+        """The processes for the end of one of which it waits; none where it waits for something else."""
         pids = () if isinstance(self.processes, Missing) else self.processes
-        return next((pid for pid in pids if self.file == file_of_child(pid)), None)
+        return pids if self.file == ANY_CHILD else tuple(pid for pid in pids if self.file == file_of_child(pid))
+
+
+ANY_CHILD = "any child"
+"""Stands for the file where a thread waits for the end of whichever child ends first."""
 
 
 def file_of_child(pid: int) -> str:

@@ -296,6 +296,10 @@ def test_the_only_thread_of_a_forked_child_waits_for_one_of_its_parent():
     )
     found = verdict(*two)
     assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+    waits_alone = replace(two[0], threads=two[0].threads[:1])
+    assert verdict(waits_alone, two[1]).cause != "fork-after-cuda", "no thread of the parent had anything"
+    guard = LockWait(101, "once", 4096, Missing("the word of an initialiser does not say who runs it"))
+    assert verdict(waits_alone, replace(two[1], locks=(guard,))).cause == "fork-after-cuda"
     other = verdict(two[0], replace(two[1], title="python other.py"))
     assert other.cause != "fork-after-cuda", "it was started, not forked"
 
@@ -411,6 +415,8 @@ def mpi(number, call):
 
 
 def test_a_communicator_is_made_by_all_of_the_one_that_it_comes_from():
+    merges = mpi(0, "PMPI_Intercomm_merge"), mpi(1, "PMPI_Intercomm_merge")
+    assert judge(job(*merges, mpi(2, "PMPI_Barrier"))).verdict.culprits == (2,)
     splits = mpi(0, "PMPI_Comm_split"), mpi(1, "PMPI_Comm_split")
     found = judge(job(*splits, mpi(2, "PMPI_Barrier"))).verdict
     assert (found.cause, found.confidence, found.culprits) == ("collective-mismatch", "low", (2,))

@@ -60,6 +60,38 @@ def test_while_somebody_may_act_nothing_is_found(other):
     assert not verdict(joins(), process(1, other)).finding
 
 
+def test_a_thread_of_a_library_that_wants_a_lock_has_asked():
+    """The feeder of a queue, as it waits for the lock that a killed writer had."""
+    feeds = ("_feed@multiprocessing/queues.py:251", "run@threading.py:982", "_bootstrap@threading.py:1002")
+    wants = still("sem_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95", *feeds)
+    reads = process(0, still("read@libc.so.6", "_recv@multiprocessing/connection.py:395", call=READ),
+                    peers=(Peer(100, "pipe:[7]", (100, 101), ("S", "S"), ("a", "a")),))  # fmt: skip
+    ends = still(*WAITS, "_finalize_join@multiprocessing/queues.py:199")
+    found = verdict(reads, process(1, ends, wants))
+    assert (found.cause, found.finding) == ("other", True)
+    rests = still("sem_wait@libc.so.6", "wait@threading.py:327", *feeds)
+    assert "Nobody in this program" not in verdict(reads, process(1, ends, rests)).summary
+
+
+@pytest.mark.parametrize("call", ["Pool.join@multiprocessing/pool.py", "shutdown@concurrent/futures/process.py"])
+def test_who_waits_for_the_end_of_a_pool_is_not_idle(call):
+    parent = process(0, still(*WAITS, "join@threading.py:1119", f"{call}:9"))
+    worker = process(1, still("read@libc.so.6", *GETS, "worker@multiprocessing/pool.py:114", call=READ))
+    found = verdict(parent, worker)
+    assert found.cause != "not-a-hang"
+    assert verdict(process(0, still(*WAITS, "get@queue.py:171", "serve@engine.py:4")), worker).cause == "not-a-hang"
+
+
+def test_semaphores_of_system_v_wait_for_ever():
+    waits = [still("semop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 0, 0, 0)) for _ in range(2)]
+    parent = process(0, still("wait4@libc.so.6", call=(61, 0xFFFFFFFF, 0, 0, 0, 0, 0)),
+                     peers=(Peer(100, "any child", (101, 102), ("S", "S"), ("a", "a")),))  # fmt: skip
+    found = verdict(parent, *(process(number, one) for number, one in enumerate(waits, 1)))
+    assert (found.cause, found.culprits) == ("other", (1, 2))
+    timed = still("semtimedop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 4096, 0, 0))
+    assert verdict(parent, process(1, waits[0]), process(2, timed)).cause == "unknown"
+
+
 def test_a_thread_of_a_library_that_was_woken_may_bring_the_answer():
     carries = stack("epoll_wait@libc.so.6", "uv_run@libuv.so.1", syscall=READ, switches=1, state="S")
     found = verdict(process(0, still(*RESULT, "main@engine.py:9"), carries), process(1, still(*EVENT, *TASK)))

@@ -43,9 +43,28 @@ def test_the_child_that_is_waited_for(child, call):
     assert peer.states[0] in "RSD"
 
 
-def test_any_child_names_nobody():
-    assert only(os.getpid(), 1, WAIT4, 0xFFFFFFFF) is None
-    assert only(os.getpid(), 1, WAITID, 0, 0) is None
+@pytest.mark.parametrize(
+    ("children", "states", "found"),
+    [("", "", ()), ("8 9", "SS", (8, 9)), ("8 9", "SZ", ()), (" ".join(map(str, range(8, 40))), "S" * 32, ())],
+    ids=["none", "two", "one has ended", "many"],
+)
+def test_any_child_is_one_of_a_few_that_live(tmp_path, children, states, found):
+    (tmp_path / "7" / "task" / "7").mkdir(parents=True)
+    (tmp_path / "7" / "task" / "7" / "children").write_text(children)
+    for pid, state in zip(children.split(), states):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "stat").write_text(f"{pid} (worker) {state} 7 {'0 ' * 60}")
+    rows = waits_for(ProcFS(str(tmp_path)), 7, {7: (WAIT4, 0xFFFFFFFF, 0, 0, 0, 0, 0)})
+    assert [(one.file, one.children) for one in rows] == ([("any child", found)] if found else [])
+    assert not waits_for(ProcFS(str(tmp_path)), 7, {7: (WAITID, 0, 0, 0, 0, 0, 0)})
+
+
+@pytest.mark.process
+def test_the_process_of_a_pidfd(child):
+    descriptor = os.pidfd_open(child)
+    peer = only(os.getpid(), 1, 0, descriptor)
+    os.close(descriptor)
+    assert (peer.file, peer.children) == (f"pid {child}", (child,))
 
 
 def test_a_connection_that_nobody_has_accepted_is_for_who_listens():

@@ -24,7 +24,9 @@ from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
 MEETS = regex(r"Barrier\.wait$")
-_JOIN, _QUEUES = regex(r"(^|\.)join$"), regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
+_QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
+_JOIN = regex(r"(^|\.)(join|shutdown)$")
+_JOINED = regex(r"(^|/)(queue|multiprocessing/(queues|pool)|concurrent/futures/(thread|process))\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
@@ -69,9 +71,9 @@ def _name(frame: Frame) -> str:
 
 
 def _joins_queue(one: Party) -> bool:
-    """Whether it waits until all that it has put into a queue is done."""
+    """Whether it waits until all that it has put into a queue is done, or until a pool that it has closed ends."""
     calls = _python_calls(one)
-    return any(_JOIN.search(frame.function or "") and _QUEUES.search(frame.file or "") for frame in calls)
+    return any(_JOIN.search(frame.function or "") and _JOINED.search(frame.file or "") for frame in calls)
 
 
 def begun(view: JobView, party: Party) -> str:

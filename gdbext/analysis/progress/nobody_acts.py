@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, List, Optional, Sequence
 
-from gdbext.analysis.progress.begun import MEETS, RULES, asks
+from gdbext.analysis.progress.begun import MEETS, RULES, asks, wants_lock
 from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
@@ -83,8 +83,9 @@ def nobody_asks(view: JobView) -> bool:
 
 
 def _threads(view: JobView) -> List[Party]:
-    indexes = range(len(view.processes))
-    return [one for index in indexes for one in threads_of(view, index, lambda one: one.helper is None)]
+    """Those of the program, and a library's that wants a lock: that is not how it waits for work."""
+    every = (one for index in range(len(view.processes)) for one in threads_of(view, index))
+    return [one for one in every if one.judged.helper is None or wants_lock(one)]
 
 
 def _asking(threads: Sequence[Party]) -> List[Party]:

@@ -17,6 +17,7 @@ from gdbext.discovery.locks_pipes_sockets.named_pipes import opens_pipe
 from gdbext.discovery.locks_pipes_sockets.open_files import (
     QUEUES,
     Holder,
+    field,
     file_of,
     holders,
     link_of,
@@ -25,13 +26,13 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
 )
 from gdbext.discovery.locks_pipes_sockets.sockets import connections, unix_peers
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.discovery.proc.waited_children import started_child, waited_child, with_only_child
+from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
 
-_TIMER = "anon_inode:[timerfd]"
+_TIMER, _PIDFD = "anon_inode:[timerfd]", "anon_inode:[pidfd]"
 READS, WRITES = (
     {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg",
      known.MQ_TIMEDRECEIVE: "mq_receive"},
@@ -106,7 +107,7 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     number, descriptor = call[:2]
     if waits_for_lock(call):
         return lock_wait(proc, pid, tid, descriptor, number == known.FLOCK)
-    other = waited_child(proc, tid, started_child(proc, pid, tid, call)) or opens_pipe(proc, pid, tid, call)
+    other = waited_child(proc, pid, tid, started_child(proc, pid, tid, call)) or opens_pipe(proc, pid, tid, call)
     if other is not None:
         return other
     if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
@@ -122,7 +123,10 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return _Wait(tid, file, _End(file, 0 if number in READS else 1), number in WRITES)
     if file:
         return _Wait(tid, file, _End(file, None))
-    return _timer(proc, pid, tid, descriptor) if link_of(proc, pid, str(descriptor)) == _TIMER else None
+    link = link_of(proc, pid, str(descriptor))
+    if link == _PIDFD:
+        return ends(proc, tid, field("Pid", read_fdinfo(proc, pid, str(descriptor))) or 0)
+    return _timer(proc, pid, tid, descriptor) if link == _TIMER else None
 
 
 def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Peer]:

@@ -14,6 +14,7 @@ IO_URING_ENTER = 426
 FCNTL, FLOCK = 72, 73
 FUTEX = 202
 MQ_TIMEDSEND, MQ_TIMEDRECEIVE = 242, 243
+SEMOP, SEMTIMEDOP, MSGSND, MSGRCV = 65, 220, 69, 70
 NANOSLEEP, CLOCK_NANOSLEEP = 35, 230
 RESTART = 219
 """restart_syscall, which a call with a time-out becomes after it was interrupted."""

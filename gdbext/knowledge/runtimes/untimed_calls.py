@@ -28,6 +28,10 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
     known.EPOLL_PWAIT: (4, _FOR_EVER),
     known.MQ_TIMEDSEND: (5, (0,)),
     known.MQ_TIMEDRECEIVE: (5, (0,)),
+    known.SEMOP: None,
+    known.SEMTIMEDOP: (4, (0,)),
+    known.MSGSND: None,
+    known.MSGRCV: None,
 }
 """By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
 

@@ -89,14 +89,16 @@ def _tries_again(party: Party) -> bool:
 
 
 def left_by_fork(view: JobView, party: Party) -> bool:
-    """The only thread of a process with its parent's program; the parent has more threads and waits for its end."""
+    """The only thread of a process with its parent's program; the parent has more threads, or had one that ran an
+    initialiser, and waits for the child's end."""
     process = party.process
     if len(process.threads) != 1 or process.title is None or party.kind not in ("mutex", "condvar-idle"):
         return False
+    initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
     return any(
-        len(one.threads) > 1
+        (len(one.threads) > 1 or initialises)
         and one.title == process.title
-        and any(peer.child is not None and peer.child == process.pid for peer in one.peers)
+        and any(process.pid in peer.children for peer in one.peers)
         for one in view.snapshot.processes
     )
 

@@ -78,9 +78,9 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
         if peer.lock:  # one for all that wait for it; in another container the same path is another file
             node = drawing.resource("lock", f"{process.host}:{peer.file}:{peer.processes}", label)
         else:
-            named = bool(call) and peer.child is not None
+            named = bool(call) and bool(peer.children)
             node = drawing.resource("peer", f"{process.index}:{peer.file}", label, sentence=named)
-        if peer.child is not None and is_exiting(party):
+        if peer.children and is_exiting(party):
             drawing.clear(source)
             drawing.join(source, node, "ends", "proven", drawing.fact(party), ANY)
         else:

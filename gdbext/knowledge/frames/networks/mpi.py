@@ -72,8 +72,10 @@ RULES = (
     FrameRule(
         "mpi-init",
         "mpi",
-        r"P?MPI_(Init\w*|Comm_(split|dup|create|spawn|accept|connect)\w*)$|ompi_mpi_init$"
-        r"|p?mpi_(init(_thread)?|comm_(split|dup|create|spawn|accept|connect)\w*)_{1,2}$",
+        r"P?MPI_(Init\w*|Comm_(split|i?dup|create|spawn|accept|connect)\w*|Intercomm_(create|merge)\w*"
+        r"|(Cart|Graph|Dist_graph)_create\w*|Cart_sub)$|ompi_mpi_init$"
+        r"|p?mpi_(init(_thread)?|comm_(split|i?dup|create|spawn|accept|connect)\w*|intercomm_(create|merge)"
+        r"|(cart|graph|dist_graph)_create\w*|cart_sub)_{1,2}$",
         "mpi.h",
         rank=OUTER,
     ),
