@@ -94,7 +94,11 @@ def test_a_run_of_known_names():
     ]
 
 
-@pytest.mark.parametrize("text", ["cutlass\n", "INFO: done\n", "compiled foo.cc in 3 s\n", "see notes (todo.py)\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["cutlass\n", "INFO: done\n", "compiled foo.cc in 3 s\n", "see notes (todo.py)\n",
+     "WARNING: No GPU context found for ID <id> (cache.py:70)\n"],
+)  # fmt: skip
 def test_prose_is_no_stack(text):
     assert not processes(text)
 

@@ -50,12 +50,23 @@ def _spied_thread(match: Match[str]) -> Event:
     )
 
 
+_MOST_BLANKS = 3
+"""In the name of a Python function, as somebody may have added to it."""
+
+
 def _spied_frame(match: Match[str]) -> Optional[Event]:
     name, _, place = match.group("call").rpartition(" (")
     if not name.strip():
         return None
     frame = spied_frame(name.strip(), place)
+    if is_sentence(frame):
+        return None
     return FrameLine(frame) if match.group("indent") or frame.line is not None else None
+
+
+def is_sentence(frame: Frame) -> bool:
+    """Whether it is a line of a log, with the Python file that wrote it behind."""
+    return frame.language == "python" and (frame.function or "").count(" ") > _MOST_BLANKS
 
 
 def _row_of_top(match: Match[str]) -> Event:

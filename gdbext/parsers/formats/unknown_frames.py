@@ -18,7 +18,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none, is_whole
 from gdbext.model.text.patterns import regex, union_pattern
 from gdbext.parsers.formats.format_row import Row, location, native_frame, number, python, row
-from gdbext.parsers.formats.python_tools import spied_frame
+from gdbext.parsers.formats.python_tools import is_sentence, spied_frame
 from gdbext.parsers.frame_lines import Place, named_frame
 from gdbext.parsers.line_events import Chain, Event, FrameLine, LogMessage, ThreadHead
 
@@ -39,7 +39,8 @@ _WAITS = regex(code_owners.C_LIBRARY_FUNCTIONS)
 
 def _pyspy_frame(match: Match[str]) -> Optional[Event]:
     name = match.group("name").strip()
-    return None if _WORDS.match(name) else FrameLine(spied_frame(name, match.group("place")))
+    frame = spied_frame(name, match.group("place"))
+    return None if _WORDS.match(name) or is_sentence(frame) else FrameLine(frame)
 
 
 def _boost_frame(match: Match[str]) -> Event:
