@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 from itertools import islice
-from typing import Iterator
+from typing import Iterator, Pattern
 
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
@@ -17,7 +17,7 @@ from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
-from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
+from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS, POOL_WORKER
 from gdbext.model.activity import Ended
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -26,7 +26,7 @@ _TAKES = ("__enter__", "acquire", "put")
 MEETS = regex(r"Barrier\.wait$")
 _QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _JOIN = regex(r"(^|\.)(join|shutdown)$")
-_JOINED = regex(r"(^|/)(queue|multiprocessing/(queues|pool)|concurrent/futures/(thread|process))\.py$")
+_POOLS = regex(r"(^|/)(multiprocessing/pool|concurrent/futures/(thread|process))\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")
 HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$")
@@ -37,10 +37,13 @@ _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
 
 def asks(one: Party) -> bool:
     """Whether it waits for work that it has started and another thread or process must finish. An idle one does not."""
+    if one.judged.rule == POOL_WORKER:
+        return False
     call = one.thread.syscall if one.thread is not None else None
+    joins = _joins(one, _QUEUES) or joins_pool(one)
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = wants_lock(one) or one.judged.rule in RULES or waits_for_result(one) or inside_task(one)
-    return sends or waits or asks_for_file(one) or matches_any(MEETS, calls_of(one)) or _takes(one) or _joins_queue(one)
+    return sends or waits or asks_for_file(one) or matches_any(MEETS, calls_of(one)) or _takes(one) or joins
 
 
 def wants_lock(one: Party) -> bool:
@@ -70,10 +73,15 @@ def _name(frame: Frame) -> str:
     return (frame.function or "").rpartition(".")[2]
 
 
-def _joins_queue(one: Party) -> bool:
-    """Whether it waits until all that it has put into a queue is done, or until a pool that it has closed ends."""
+def joins_pool(one: Party) -> bool:
+    """Whether it waits until a pool that it has closed ends."""
+    return _joins(one, _POOLS)
+
+
+def _joins(one: Party, files: Pattern[str]) -> bool:
+    """Of a queue: whether it waits until all that was put into it is done."""
     calls = _python_calls(one)
-    return any(_JOIN.search(frame.function or "") and _JOINED.search(frame.file or "") for frame in calls)
+    return any(_JOIN.search(frame.function or "") and files.search(frame.file or "") for frame in calls)
 
 
 def begun(view: JobView, party: Party) -> str:

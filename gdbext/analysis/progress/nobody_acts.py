@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, List, Optional, Sequence
 
-from gdbext.analysis.progress.begun import MEETS, RULES, asks, wants_lock
+from gdbext.analysis.progress.begun import MEETS, RULES, asks, joins_pool, wants_lock
 from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
@@ -28,7 +28,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FUTEX
-from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS
+from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS, POOL_WORKER
 from gdbext.knowledge.spinning import LONG_SLEEP, SPINNING_AFTER
 from gdbext.model.codes import Code
 from gdbext.model.stack import Frame
@@ -47,7 +47,9 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     threads = _threads(view)
     sleeping = [one for one in threads if _sleeps_long(one)]
     asking = _asking(threads)
-    if not asking or any(is_serving(view, party) for party in view.parties) or not all(map(_may_wait, threads)):
+    closed_pool = any(map(joins_pool, asking))
+    serving = (one for one in view.parties if not (closed_pool and one.judged.rule == POOL_WORKER))
+    if not asking or any(is_serving(view, party) for party in serving) or not all(map(_may_wait, threads)):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
     if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
@@ -55,7 +57,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
     late = [] if sleeping else [one for one in asking if _came_late(view, one)]
-    blamed = _of(view, sleeping) or _to_blame(view, asking, late)
+    blamed = _of(view, sleeping) or _of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
     victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     summary = (

@@ -89,10 +89,19 @@ python_in_c = partial(python_wait, leaf=True)
 
 
 def python_thread(
-    id: str, function: str, file: str, source: str, helper: str, leaf: bool = True, by: str = "", under: str = ""
+    id: str,
+    function: str,
+    file: str,
+    source: str,
+    helper: str,
+    leaf: bool = True,
+    by: str = "",
+    under: str = "",
+    calls: str = "",
 ) -> FrameRule:
     """The own function of a thread that serves others. `leaf`: only while it waits for work or sleeps, for a function
-    that also runs what it is given; `under`: only where a frame of this name stands further out."""
+    that also runs what it is given; `under`: only where a frame of this name stands further out; `calls`: not where one
+    stands further in."""
     return FrameRule(
         id,
         "condvar-idle",
@@ -105,6 +114,7 @@ def python_thread(
         leaf=leaf,
         by=rf"({by})$" if by else "",
         under=under,
+        calls=rf"(\w+\.)?({calls})$" if calls else "",
     )
 
 

@@ -32,9 +32,10 @@ RULES = (
         "python-process-pool",
         r"_handle_(results|tasks|workers)|_wait_for_updates|_worker_handler|_task_handler",
         r"(multiprocess(ing)?|billiard)/pool\.py$",
-        "CPython pool.py: the three threads of a Pool",
+        "CPython pool.py: the three threads of a Pool; the tasks of imap() come from the program's own iterator",
         "pool of processes",
         leaf=False,
+        calls="_guarded_task_generation",
     ),
     python_thread(
         "python-process-executor",
