@@ -223,3 +223,19 @@ def test_the_clock_of_an_event_loop_is_read_by_who_polls():
     clock = ("__vdso_clock_gettime () at vclock_gettime.c:124", "clock_gettime () from /lib64/librt.so.1")
     summary, advice = told(stack(*clock, "gettime () at event.c:372", "update_time_cache () at event.c:430"))
     assert "polls in libevent's loop" in summary and "compare the program's own frames" in advice
+
+
+@pytest.mark.parametrize(
+    ("call", "local"),
+    [("PMIx_Get () at pmix_client_get.c:108", True), ("PMI2_KVS_Get () at a.c:3", True), ("PMIx_Fence ()", False)],
+)
+def test_a_value_of_the_launcher_is_asked_from_its_daemon_on_this_host(call, local):
+    started = stack(CONDITION, call, "ompi_mpi_init () at init.c:2", "PMPI_Init () at pinit.c:66", "main () at m.c:1")
+    summary, advice = told(started)
+    assert ("That server is the launcher's daemon on this host" in summary) == local
+    assert ("launcher.txt" in advice) == local
+    if local:
+        name = call.replace("() at ", "(") + ")"
+        assert f"is initializing MPI in ompi_mpi_init, reached from main (m.c:1), and waits in {name} for" in summary
+    summary, advice = told(stack(CONDITION, call, "work () at m.c:1"))
+    assert ("That server is the launcher's daemon on this host" in summary) == local

@@ -85,7 +85,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         does = (there.does if there is not None else "") or usual
         spot = where(party)
         spot = f"{spot}()" if _ONE_WORD.fullmatch(spot) else spot
-        does = filled_in(does, {"where": spot, "lock": str(named)})
+        does = filled_in(does, {"where": spot, "lock": str(named), "call": _call(party, there)})
         shown = shown_by(party.process, party.thread)
         one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
         nobody = party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls))
@@ -217,6 +217,13 @@ def _special(party: Party) -> Optional[OpenThere]:
     return next(
         (row for row in fitting if regex(row.function).match(function) and regex(row.module).match(library)), None
     )
+
+
+def _call(party: Party, there: Optional[OpenThere]) -> str:
+    """The frame that the row asks for somewhere on the stack."""
+    asked = regex(there.under) if there is not None and there.under else None
+    calls = party.thread.calls if party.thread is not None and asked is not None else ()
+    return place(next((frame for frame in calls if asked is not None and asked.match(frame.function or "")), None))
 
 
 def _holder(party: Party) -> str:

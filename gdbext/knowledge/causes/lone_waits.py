@@ -12,7 +12,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     PARENTS,
     RDMA_COMMANDS,
 )
-from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS
+from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS, PMIX_GET
 from gdbext.knowledge.frames.networks.mpi import RETURNS_AT_ONCE
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import COLLECTS_GARBAGE, LOCK_OF_PYTHON
@@ -59,6 +59,10 @@ _OF_THE_DRIVER = (
 )
 _OF_CHILD = "{Unseen} what the child is doing."
 _OF_PEERS = "It is probably waiting for a peer; {unseen} which."
+_OF_LAUNCHER = (
+    "That server is the launcher's daemon on this host; {unseen} why it has not answered. If the value comes from "
+    "another rank, the server first waits for that rank."
+)
 ENDS_WITH_ALL = (
     "The kernel of a collective ends only when every rank of its communicator has launched its own. {Unseen} which "
     "rank, if any, has not."
@@ -115,7 +119,7 @@ class OpenThere:
     module: str = ""
     does: str = ""  # in place of the row of DOES
     through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
-    under: str = ""  # a frame further out must match this
+    under: str = ""  # a frame further out must match this; `{call}` of `does` is the innermost such frame
     rules: Tuple[str, ...] = ()  # of the frame that waits
     asleep: bool = False  # only where the text says that the thread slept (py-spy: idle)
 
@@ -271,6 +275,19 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         IDLE_OR_LOST,
         does=_FOR_A_THREAD,
         through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
+    ),
+    OpenThere(
+        ("mpi",),
+        _OF_LAUNCHER,
+        function=PMIX_GET,
+        does="waits for an answer of the local PMIx or PMI server, in {where}",
+    ),
+    OpenThere(
+        ("mpi",),
+        _OF_LAUNCHER,
+        function=JOB_STARTS,
+        under=PMIX_GET,
+        does="is initializing MPI in {where} and waits in {call} for an answer of the local PMIx or PMI server",
     ),
     OpenThere(
         ("mpi",),

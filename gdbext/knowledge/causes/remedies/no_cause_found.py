@@ -15,6 +15,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
@@ -290,6 +291,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a DataLoader waits as long as one of its workers has not delivered its batch",
         "torch/utils/data/dataloader.py; py-spy documentation, --subprocesses",
         rules=("python-loader",),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Dump the launcher's daemon on this host too (orted, prted, slurmstepd, hydra_pmi_proxy or mpirun): {dump of "
+        "each} > launcher.txt; check that its PMIx version fits that of the program",
+        "that daemon is the PMIx or PMI server that has not answered; the dumps of the ranks do not show it",
+        "pmix.h, PMIx_Get; Open MPI and Slurm documentation, PMIx",
+        kinds=("mpi",),
+        through=PMIX_GET,
         alone=True,
         given=("text",),
     ),
