@@ -239,3 +239,28 @@ def test_a_value_of_the_launcher_is_asked_from_its_daemon_on_this_host(call, loc
         assert f"is initializing MPI in ompi_mpi_init, reached from main (m.c:1), and waits in {name} for" in summary
     summary, advice = told(stack(CONDITION, call, "work () at m.c:1"))
     assert ("That server is the launcher's daemon on this host" in summary) == local
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (
+            "grpc::ClientReaderWriter<istio::mixer::v1::QuotaRequest, istio::mixer::v1::QuotaResponse>::Write ()",
+            "grpc::ClientReaderWriter<QuotaRequest, QuotaResponse>::Write",
+        ),
+        ("grpc::internal::BlockingUnaryCallImpl<A, B>::Do ()", "grpc::internal::BlockingUnaryCallImpl<A, B>::Do"),
+        ("grpc::ServerReader<A>::Read ()", ""),
+    ],
+)
+def test_a_client_of_grpc_waits_for_its_call(call, name):
+    summary, advice = told(
+        stack("epoll_wait ()", "grpc_completion_queue_pluck ()", "grpc::CompletionQueue::Pluck ()", call)
+    )
+    assert (f"waits as a gRPC client, in {name}. The text does not show why that call" in summary) == bool(name)
+    assert ("give the call a deadline" in advice) == bool(name)
+
+
+def test_a_client_of_grpcio_waits_for_its_call():
+    frames = "    _wait_once (grpc/_common.py:112)\n    result (grpc/_channel.py:700)\n    fetch (client.py:20)\n"
+    summary, advice = told('Process 12: python\nThread 12 (idle): "MainThread"\n    wait (threading.py:302)\n' + frames)
+    assert "Pid 12 waits as a gRPC client, in result (_channel.py:700)" in summary and "pid=12" in advice

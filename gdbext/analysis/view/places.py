@@ -32,6 +32,7 @@ _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
 LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
+_SCOPES = regex(r"(?<=[<, ])(?:[A-Za-z_]\w*::)+(?=[A-Za-z_]\w*[>,])")
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
 _HIT = regex(HIT_ALONE.format(r"(?P<name>\S{1,200})") + r"(?: at (?P<place>\S{1,400}))?$")
 _SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
@@ -66,7 +67,11 @@ def _file(path: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """`std::default_delete<…>::operator()`: a long name without what stands between angle brackets."""
+    """`Reader<Request>::Read`, `std::default_delete<…>::operator()`: a long name with the last names alone of what
+    stands between angle brackets, or without that."""
+    plain = _SCOPES.sub("", name)
+    if len(plain) <= LONGEST_NAME:
+        return plain
     pieces, depth = [], 0
     for sign in name:
         if sign == ">" and depth:

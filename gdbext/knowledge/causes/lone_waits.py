@@ -9,6 +9,8 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     CHILD_WAITS,
     FOR_THE_GPU,
+    GRPC_CALLS,
+    GRPC_IN_PYTHON,
     PARENTS,
     RDMA_COMMANDS,
 )
@@ -63,6 +65,7 @@ _OF_LAUNCHER = (
     "That server is the launcher's daemon on this host; {unseen} why it has not answered. If the value comes from "
     "another rank, the server first waits for that rank."
 )
+_OF_CALL = "{Unseen} why that call has not completed: its server may not answer, or the connection may be stuck."
 ENDS_WITH_ALL = (
     "The kernel of a collective ends only when every rank of its communicator has launched its own. {Unseen} which "
     "rank, if any, has not."
@@ -212,6 +215,18 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         "corrupted an object.",
         function=COLLECTS_GARBAGE,
         does="is in Python's garbage collector, in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CALL,
+        under=GRPC_CALLS,
+        does="waits as a gRPC client, in {call}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CALL,
+        does="waits as a gRPC client, in {where}",
+        rules=(GRPC_IN_PYTHON,),
     ),
     OpenThere(
         ("io",),

@@ -8,6 +8,8 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     CHILD_WAITS,
     FOR_THE_GPU,
     GIL_HOLDER,
+    GRPC_CALLS,
+    GRPC_IN_PYTHON,
     MUTEX_ADDRESS,
     OF_LOCKED,
     PARENTS,
@@ -384,6 +386,28 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("io",),
         through=RDMA_COMMANDS,
         given=("text", "core"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Check the server of that call (does it run? what does its log say?) and the connection to it: ss -tnpo | grep "
+        "pid={pid}; give the call a deadline, so that it fails instead of waiting forever",
+        "a synchronous gRPC call returns when its server has answered, its connection fails or its deadline is over",
+        "gRPC documentation, Deadlines; ss(8)",
+        kinds=("io",),
+        through=GRPC_CALLS,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Check the server of that call (does it run? what does its log say?) and the connection to it: ss -tnpo | grep "
+        "pid={pid}; give the call a deadline, so that it fails instead of waiting forever",
+        "a synchronous gRPC call returns when its server has answered, its connection fails or its deadline is over",
+        "gRPC documentation, Deadlines; ss(8)",
+        kinds=("io",),
+        rules=(GRPC_IN_PYTHON,),
+        alone=True,
+        given=("text",),
     ),
     RemedyRule(
         "unknown",

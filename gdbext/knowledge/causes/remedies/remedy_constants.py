@@ -16,6 +16,9 @@ CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid|libc_wait)(?:_nocancel|64)?
 RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"
 """A write() or an ioctl() to the file of a network's driver: /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c),
 /dev/cxiN (libcxi.c)."""
+GRPC_CALLS = r"grpc::(?:internal::)?(?:Client(?:Reader|Writer|ReaderWriter)|BlockingUnaryCall(?:Impl)?)\b"
+GRPC_IN_PYTHON = "grpc-call"
+"""Synchronous calls of a gRPC client (grpcpp sync_stream.h, client_unary_call.h), and the frame rule of grpcio's."""
 POLLS = (
     rf"{RETURNS_AT_ONCE}|update_time_cache$|vgetns$|__vdso_\w+$|do_(?:monotonic|realtime)\w*$"
     r"|_*(?:vdso_)?(?:clock_)?gettime(?:ofday)?$"
