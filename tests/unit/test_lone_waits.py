@@ -264,3 +264,50 @@ def test_a_client_of_grpcio_waits_for_its_call():
     frames = "    _wait_once (grpc/_common.py:112)\n    result (grpc/_channel.py:700)\n    fetch (client.py:20)\n"
     summary, advice = told('Process 12: python\nThread 12 (idle): "MainThread"\n    wait (threading.py:302)\n' + frames)
     assert "Pid 12 waits as a gRPC client, in result (_channel.py:700)" in summary and "pid=12" in advice
+
+
+@pytest.mark.parametrize(
+    ("frames", "begun"),
+    [
+        (
+            ("rocksdb::port::CondVar::Wait ()", "rocksdb::InstrumentedCondVar::Wait ()", "DBImpl::WaitForCompact ()"),
+            "DBImpl::WaitForCompact waits for the end of work, so",
+        ),
+        (
+            (
+                "tensorflow::Notification::WaitForNotification ()",
+                "Session::Wait ()",
+                "tensorflow::DirectSession::Run ()",
+            ),
+            "tensorflow::DirectSession::Run does work, so",
+        ),
+        (("boost::condition_variable::wait ()", "Queue::WaitForTask ()", "Pool::worker_loop ()"), ""),
+        (("Latch::Wait ()", "EventLoop::Run ()", "DirectSession::RunLoop ()"), ""),
+    ],
+)
+def test_wrappers_of_a_wait_are_no_place_and_a_wait_for_begun_work_is_hardly_idle(frames, begun):
+    summary, _ = told(stack(CONDITION, *frames))
+    assert ("probably not idle" in summary) == bool(begun) and begun in summary
+    assert "CondVar::Wait" not in summary and "Notification::" not in summary and "boost::" not in summary
+
+
+@pytest.mark.parametrize(
+    ("prompt", "command"),
+    [
+        ("(gdb) bt\n", "`thread apply all bt` at the (gdb) prompt (no second debugger can attach), saved as dump.txt;"),
+        ("(cuda-gdb) bt\n", "`thread apply all bt` at the (cuda-gdb) prompt"),
+        ("(gdb) detach\n", "gdb -p PID -batch -ex 'thread apply all bt' > dump.txt;"),
+        ("", "gdb -p PID -batch -ex 'thread apply all bt' > dump.txt;"),
+    ],
+)
+def test_a_debugger_that_has_the_process_prints_the_other_threads(prompt, command):
+    _, advice = told(stack(CONDITION, "Latch::Wait ()", "Engine::next ()", head=prompt))
+    assert f"Dump all threads of the process: {command}" in advice
+
+
+def test_an_open_prompt_of_lldb_takes_its_own_command():
+    frame = "  * frame #0: 0x00007fff228fecde libsystem_kernel.dylib`__psynch_cvwait + 10\n"
+    _, advice = told(f"(lldb) bt\n* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")
+    assert "`thread backtrace all` at the (lldb) prompt" in advice
+    _, advice = told(f"* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")
+    assert "lldb -p PID --batch" in advice

@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Tuple
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
-from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
+from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
@@ -25,6 +25,7 @@ from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
+    BEGUN_WAIT,
     DOES,
     ENDS_WITH_ALL,
     IDLE_OR_LOST,
@@ -185,7 +186,8 @@ def _further_out(party: Party, explanation: str) -> str:
     calls = calls_from(party, party.frame(party.judged.frame))
     caller, text = None, ""
     if explanation == IDLE_OR_LOST:
-        caller, text = begun_work(calls), BEGUN
+        caller = begun_work(calls)
+        text = BEGUN_WAIT if caller is not None and is_wait(caller) else BEGUN
     elif explanation == OPEN["mutex"]:
         caller, text = runs_locked(calls), RUNS_LOCKED
     if caller is not None:

@@ -77,6 +77,8 @@ BEGUN = (
     "Judging by its name, {caller} does work, so the thread is probably not idle. {Unseen} which thread should wake it."
 )
 """In place of that, where a frame further out is called so."""
+BEGUN_WAIT = BEGUN.replace("does work", "waits for the end of work")
+"""The same where that frame's own name begins with `Wait`."""
 RUNS_LOCKED = (
     "The name of its caller {caller} suggests that a lock is already held there: if it is this lock, the thread waits "
     "for itself. If not, {unseen} which thread holds it."

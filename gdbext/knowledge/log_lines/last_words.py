@@ -124,6 +124,9 @@ AS_IT_ENDS = ", as the process ends"
 CALLS = "its last line calls {what}"
 """Said of a Python stack that ends with a call, inside of which nothing is shown."""
 
+PROMPT = "printed at the prompt ({})"
+"""Said of a stack that somebody asked a debugger for, whose session may still be open."""
+
 TEST_TIMEOUT = "+++ Timeout +++"
 """pytest-timeout's word before the stacks of a test that it ends."""
 
