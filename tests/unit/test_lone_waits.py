@@ -311,3 +311,14 @@ def test_an_open_prompt_of_lldb_takes_its_own_command():
     assert "`thread backtrace all` at the (lldb) prompt" in advice
     _, advice = told(f"* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")
     assert "lldb -p PID --batch" in advice
+
+
+def test_a_loop_for_events_is_no_wait_for_a_peer():
+    loop = "epoll_dispatch () from /lib/libopen-pal.so.0"
+    heading = "[user@node1 run]$ pstack 18793\nThread 2 (Thread 0x7f21edc9e700 (LWP 18797)):\n"
+    summary, advice = told(stack("epoll_wait () from /lib64/libc.so.6", loop, head=heading))
+    assert summary.startswith("Thread 2 of pid 18793 waits for events in libevent's loop, in epoll_dispatch")
+    assert "peer" not in summary and "gdb -p 18793" in advice
+    assert summary.endswith("The main thread, thread 1, is not in the text.")
+    summary, _ = told(stack("epoll_wait ()", loop, "opal_progress ()", "MPI_Recv ()", "main ()"))
+    assert "is in MPI_Recv" in summary and "waiting for a peer" in summary

@@ -26,6 +26,7 @@ from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     BEGUN_WAIT,
+    BESIDE_MAIN,
     DOES,
     ENDS_WITH_ALL,
     IDLE_OR_LOST,
@@ -192,7 +193,7 @@ def _further_out(party: Party, explanation: str) -> str:
         caller, text = runs_locked(calls), RUNS_LOCKED
     if caller is not None:
         return text.replace("{caller}", place(caller))
-    alone = explanation in (IDLE_OR_LOST, OPEN["io"]) and lacks_main(party.process)
+    alone = explanation in BESIDE_MAIN and lacks_main(party.process)
     return f"{explanation} {MAIN_UNREAD}" if alone else explanation
 
 

@@ -66,6 +66,10 @@ _OF_LAUNCHER = (
     "another rank, the server first waits for that rank."
 )
 _OF_CALL = "{Unseen} why that call has not completed: its server may not answer, or the connection may be stuck."
+_OF_EVENTS = (
+    "{Unseen} which code runs that loop: helper threads, of Open MPI and PMIx among others, rest there; a thread that "
+    "waits for a message in MPI may poll there too."
+)
 ENDS_WITH_ALL = (
     "The kernel of a collective ends only when every rank of its communicator has launched its own. {Unseen} which "
     "rank, if any, has not."
@@ -111,6 +115,9 @@ OPEN: Mapping[str, str] = {
     "io": "{Unseen} which file, socket or device it waits for.",
 }
 """Kinds without a row: a single dump cannot show whether it is making progress."""
+
+BESIDE_MAIN = (IDLE_OR_LOST, OPEN["io"], _OF_CALL, _OF_EVENTS)
+"""Behind these the main thread is missed: helpers and workers wait so."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +224,12 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         "corrupted an object.",
         function=COLLECTS_GARBAGE,
         does="is in Python's garbage collector, in {where}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_EVENTS,
+        does="waits for events in libevent's loop, in {where}",
+        rules=("event-loop-wait",),
     ),
     OpenThere(
         ("io",),
