@@ -108,3 +108,13 @@ def test_a_text_of_helper_threads_alone_asks_for_the_main_thread():
     assert told[0].startswith("Dump all threads, the main thread too, of each process of the job")
     main = "Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libc.so.6\n#1  0x55 in run () at a.cc:3\n"
     assert not any("stack of the main thread" in remedy.action for remedy in answer(main + helper).verdict.remedies)
+
+
+@pytest.mark.parametrize(("tids", "told"), [((11, 12), "Threads 11 and 12 of pid 77 failed the same"), ((11, 11), "")])
+def test_threads_that_fail_the_same_assertion_share_an_object(tids, told):
+    log = "".join(
+        f"[node1:77:{number}:{tid}] select.c:549  Assertion `put == EMPTY' failed\n" for number, tid in enumerate(tids)
+    )
+    summary = answer(f"{log}==== backtrace (tid:{tids[1]}) ====\n 0  /lib/libucs.so.0(ucs_handle_error+0x4) [0x74ea]\n")
+    assert ("failed the same assertion" in summary.verdict.summary) == bool(told)
+    assert told in summary.verdict.summary
