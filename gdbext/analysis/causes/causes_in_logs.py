@@ -7,6 +7,8 @@ import re
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import stream_keeper, told_by_frames
+from gdbext.analysis.causes.gpu_resets import RULES as OF_RESETS
+from gdbext.analysis.causes.gpu_resets import reset_told
 from gdbext.analysis.causes.log_quotes import (
     LONGEST_QUOTE,
     excerpt,
@@ -74,6 +76,8 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         beside = stream_keeper(view)
     if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
         beside = _stacks_beside(view)
+    if rule.id in OF_RESETS:
+        beside = f"{reset_told(view, telling.text)} {beside}".strip()
     if rule.id == _ASSERTION:
         beside = f"{_several_threads(alike)} {beside}".strip()
     because = _held_up(who(waiting), blamed) if waiting else beside

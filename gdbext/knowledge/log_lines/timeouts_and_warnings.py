@@ -165,7 +165,7 @@ RULES: Tuple[LogRule, ...] = (
         r"amdgpu.{0,60}(?:Failed to (?:evict (?:process )?queue|suspend process)|Failed to quiesce|sq_intr: error"
         r"|MES failed to respond"
         r"|qcm fence wait loop timeout|cp might be in an unrecoverable state)",
-        "the driver could not stop a GPU queue",
+        "the driver could not stop a GPU queue, so the GPU probably hangs",
         "Linux kfd_device_queue_manager.c, amdgpu mes_v*.c",
     ),
     LogRule(

@@ -3,6 +3,7 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.remedies.remedy_constants import (
+    AFTER_HANG,
     ALLOCATES,
     APPLE,
     CHILD_WAITS,
@@ -507,11 +508,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        AFTER_HANG,
+        "a queue that the driver cannot stop usually means that the GPU hangs, and a reset follows",
+        "Linux kfd_device_queue_manager.c, amdgpu_device.c",
+        rules=("queue-eviction",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
         "Read the kernel log, starting at the GPU driver's first message: journalctl -k | grep -iE "
         "'amdgpu|nvrm|xid|i915|xe '",
         "the first error names what failed; what follows are its effects",
         "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
-        rules=("queue-eviction", "driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
+        rules=("driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
         given=("log",),
     ),
     RemedyRule(

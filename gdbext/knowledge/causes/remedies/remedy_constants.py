@@ -19,6 +19,10 @@ RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"
 GRPC_CALLS = r"grpc::(?:internal::)?(?:Client(?:Reader|Writer|ReaderWriter)|BlockingUnaryCall(?:Impl)?)\b"
 GRPC_IN_PYTHON = "grpc-call"
 """Synchronous calls of a gRPC client (grpcpp sync_stream.h, client_unary_call.h), and the frame rule of grpcio's."""
+AFTER_HANG = (
+    "See in the later lines of the kernel log whether the driver has reset the GPU (reboot the host if that failed); "
+    "then restart every job that used this GPU"
+)
 POLLS = (
     rf"{RETURNS_AT_ONCE}|update_time_cache$|vgetns$|__vdso_\w+$|do_(?:monotonic|realtime)\w*$"
     r"|_*(?:vdso_)?(?:clock_)?gettime(?:ofday)?$"
