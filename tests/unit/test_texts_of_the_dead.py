@@ -218,3 +218,22 @@ def test_errors_of_a_driver_are_those_of_its_vendor(module, says):
 def test_a_task_that_hangs_while_it_ends_is_said_to(outer, says):
     text = TASK.format(name="a", pid=51, seconds=120) + IN_DRIVER.format(module="amdgpu") + f" {outer}+0x1/0x2\n"
     assert f" {says} " in verdict_of(text).summary
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            "",
+            "The process raised an exception in step (train.py:30), in a line that calls broadcast_tensors(). The log",
+        ),
+        ("Aborted (core dumped)\n", "The process died in step (train.py:30)"),
+    ],
+)
+def test_a_traceback_that_a_logger_printed_is_no_proof_of_an_end(lines, said):
+    prefix = "2024-08-22 18:50:25 ERROR 20 [worker_base.py:148] "
+    text = TRACEBACK.replace("inbox.take()", "broadcast_tensors(src=0)").splitlines(keepends=True)
+    logged = "".join(prefix + line for line in ["Error executing method step. This might cause deadlock\n", *text])
+    assert judge(parse_files([("log.txt", (logged + lines).encode())])).verdict.summary.startswith(said)
+    plain = "".join(text) + "RuntimeError: lost\n"
+    assert "died in step (train.py:30)" in judge(parse_files([("log.txt", plain.encode())])).verdict.summary

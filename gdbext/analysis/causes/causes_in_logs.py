@@ -26,7 +26,7 @@ from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ranks, party_of, threads
 from gdbext.analysis.view.on_device import shown_on_device
-from gdbext.analysis.view.places import died_at, where
+from gdbext.analysis.view.places import died_at, ended, where
 from gdbext.analysis.view.wording import label_list, who
 from gdbext.knowledge.log_lines import WHAT
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
@@ -143,7 +143,7 @@ def _stacks_beside(view: JobView) -> str:
         if IGNORED in texts and FATAL not in texts:
             return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
         spot = died_at(one)
-        return f"The {whose} died {'at' if _LINE.match(spot) else 'in'} {spot}."
+        return f"The {whose} {ended([one])} {'at' if _LINE.match(spot) else 'in'} {spot}."
     return f"The {whose} is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 

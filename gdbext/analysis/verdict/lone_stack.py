@@ -16,6 +16,7 @@ from gdbext.analysis.view.places import (
     ONLY_REPORTS,
     calls_from,
     died_at,
+    ended,
     only_reports,
     place,
     says_nothing,
@@ -41,7 +42,7 @@ from gdbext.knowledge.causes.lone_waits import (
 )
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CHILD, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -62,6 +63,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
+_CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
 _CHILD = regex(CHILD)
 _OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
@@ -126,10 +128,12 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"{name} {does}. {explanation}"
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
-    end = "failed" if of_another else f"died{signal_of(party)}"
+    end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
     end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
     state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
     why = "The stack does not show why; the log lines above it may."
+    called = next(filter(None, map(_CALLS.match, party.thread.problems)), None) if party.thread is not None else None
+    state += f", in a line that calls {called['what']}" if called is not None else ""
     missing = missing_inside(party.thread)
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}"

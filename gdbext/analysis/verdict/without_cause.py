@@ -17,7 +17,7 @@ from gdbext.analysis.verdict.kernel_tasks import several_tasks, waits_for_lock
 from gdbext.analysis.verdict.lone_stack import single_process_text
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party
-from gdbext.analysis.view.places import in_places, where
+from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.model.codes import Given
@@ -66,7 +66,7 @@ def without_cause(view: JobView) -> Candidate:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (
-            f"{start(who(dying))} died{signal_of(dying[0])} in {where(dying[0])}; {in_places(others)}. "
+            f"{start(who(dying))} {ended(dying)}{signal_of(dying[0])} in {where(dying[0])}; {in_places(others)}. "
             f"The log lines around the stack of {who(dying[:1])} may give the reason."
         )
     elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:

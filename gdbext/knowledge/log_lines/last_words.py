@@ -169,6 +169,14 @@ HANDLERS = {
 
 RAISED = "the traceback of an exception: a line of it raises one, or a logger printed it as an error"
 
+LOGGED = "a logger printed this traceback as an error"
+"""Said of a traceback whose exception the program has caught: no proof that the process ended."""
+ENDED = (
+    rf"{OF_ITSELF}|{IN_NATIVE_CODE}|{_EXITED}|\b(?:[Aa]borted|[Kk]illed|[Tt]erminated|core dumped)\b"
+    r"|^Process \w{0,60}Process-\d"
+)
+"""Searched in the lines beside it: what proves it all the same."""
+
 LAST_WORDS = frozenset((RAISED, *(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))))
 """Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is
 made, which is where the thread waited: a wait that their frames name says more."""
