@@ -237,3 +237,50 @@ def test_a_traceback_that_a_logger_printed_is_no_proof_of_an_end(lines, said):
     assert judge(parse_files([("log.txt", (logged + lines).encode())])).verdict.summary.startswith(said)
     plain = "".join(text) + "RuntimeError: lost\n"
     assert "died in step (train.py:30)" in judge(parse_files([("log.txt", plain.encode())])).verdict.summary
+
+
+def said_of(text):
+    verdict = judge(parse_files([("log.txt", text.encode())])).verdict
+    return verdict.summary, verdict.remedies[0].action
+
+
+BY_WATCHDOG = (
+    "Exception raised from {0} at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:16 (most recent call first):\n"
+)
+OF_TORCH = "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x96 (0x7f4facafc446 in /lib/libc10.so)\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "why"),
+    [
+        ("ncclCommWatchdog", "a collective timed out, or NCCL or CUDA reported an error."),
+        ("checkTimeout", "a collective timed out."),
+        ("checkForNCCLErrors", "NCCL reported an error."),
+    ],
+)
+def test_a_watchdog_of_torch_is_the_messenger(raised, why):
+    helper = SIDE.replace("worker.py", "scheduler.py").replace("131 in forward", "462 in watchdog_thread")
+    main = "Thread 0x00007fce11b24480 (most recent call first):\n" + FAULT.partition("\n")[2]
+    dump = f"Fatal Python error: Aborted\n\nT{helper.lstrip()[1:]}\n{main}"
+    summary, advice = said_of(BY_WATCHDOG.format(raised) + OF_TORCH + f"\n{dump}")
+    assert summary.startswith(f"The NCCL watchdog of torch ended the process: {why} The watchdog is only the messenger")
+    assert summary.endswith("Meanwhile thread 0x00007fce11b24480 was in step (train.py:30).")
+    assert "of every rank, read the line above `Exception raised`" in advice
+    summary, advice = said_of(BY_WATCHDOG.format("load") + OF_TORCH)
+    assert "watchdog" not in summary + advice
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_an_error_of_cuda_that_torch_found_by_asking_is_an_earlier_one(polls):
+    names = ["c10::detail::torchCheckFail", "c10::cuda::c10_cuda_check_implementation"]
+    names += ["c10d::ProcessGroupNCCL::WorkNCCL::finishedGPUExecutionInternal" if polls else "at::native::copy_kernel"]
+    frames = "".join(
+        f"frame #{n}: {name} + 0x9 (0x7f{n} in /lib/libtorch_cuda.so)\n" for n, name in enumerate(names, 1)
+    )
+    line = "prterun noticed that process rank 7 with PID 0 on node node1 exited on signal 6 (Aborted).\n\n"
+    summary, _ = said_of(line + OF_TORCH + frames)
+    assert f"The thread shown reports a CUDA error in {names[-1]}" in summary
+    assert ("so the error is of earlier GPU work." in summary) == polls
+    assert summary.endswith("The text of the error is in the lines above the stack.")
+    summary, _ = said_of(OF_TORCH + frames)
+    assert ("so the error is of earlier GPU work." in summary) == polls

@@ -20,6 +20,7 @@ from gdbext.analysis.causes.log_quotes import (
 )
 from gdbext.analysis.causes.watchdog_logs import told_by_coordinator, told_by_watchdog
 from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
+from gdbext.analysis.failures.failed_check import found_by_polling, names_an_error
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning, waited_in_vain
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.reporting_frames import reports_failure
@@ -143,6 +144,9 @@ def _stacks_beside(view: JobView) -> str:
         if IGNORED in texts and FATAL not in texts:
             return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
         spot = died_at(one)
+        if one.kind == "cuda-error-throw":
+            text = "" if names_an_error(view) else " The text of the error is in the lines above the stack."
+            return f"The {whose} reports a CUDA error in {where(one)}. {found_by_polling(one)}{text}".strip()
         return f"The {whose} {ended([one])} {'at' if _LINE.match(spot) else 'in'} {spot}."
     return f"The {whose} is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 

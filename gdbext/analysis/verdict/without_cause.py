@@ -6,6 +6,7 @@ from typing import Sequence
 
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.causes.log_quotes import last_words, without_stacks
+from gdbext.analysis.causes.watchdog_logs import raised_by_watchdog
 from gdbext.analysis.causes.witness_evidence import gpu_cores_alone
 from gdbext.analysis.failures.gpu_findings import clean_reports
 from gdbext.analysis.progress.between_looks import has_run
@@ -34,7 +35,9 @@ def without_cause(view: JobView) -> Candidate:
     stop = what_the_text_shows(view)
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
-        text = single_process_text(parties[0], idle, last_words(view, parties[0]))
+        text = raised_by_watchdog(view, parties[0]) or single_process_text(
+            parties[0], idle, last_words(view, parties[0])
+        )
         also = _died_too(view, parties[0])
         text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""
     elif {party.judged.collective for party in parties} == {"recv"}:

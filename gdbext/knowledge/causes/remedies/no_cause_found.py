@@ -25,6 +25,7 @@ from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
 
@@ -188,6 +189,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "Ray documentation, Log deduplication",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
         line=REPEATED_BY_RAY,
+    ),
+    RemedyRule(
+        "unknown",
+        "In the log of every rank, read the line above `Exception raised` (`Watchdog caught collective operation "
+        "timeout`, or the error): a rank that has another one, or none, is the suspect",
+        "the watchdog of torch ends a rank when others did not come, or an error was found",
+        "torch ProcessGroupNCCL.cpp, ncclCommWatchdog",
+        kinds=("exited-or-crashed",),
+        line=WATCHDOG_RAISED,
+        given=("text",),
     ),
     RemedyRule(
         "unknown",
