@@ -284,3 +284,33 @@ def test_an_error_of_cuda_that_torch_found_by_asking_is_an_earlier_one(polls):
     assert summary.endswith("The text of the error is in the lines above the stack.")
     summary, _ = said_of(OF_TORCH + frames)
     assert ("so the error is of earlier GPU work." in summary) == polls
+
+
+JOINED = """Exception ignored in: <bound method Bar.__del__ of x>
+Traceback (most recent call last):
+  File "bar.py", line 9, in __del__
+    self.monitor.join()
+  File "/usr/lib/python3.6/threading.py", line 1053, in join
+    raise RuntimeError("cannot join current thread")
+RuntimeError: cannot join current thread
+"""
+
+
+def test_an_exception_that_python_ignored_is_noise():
+    summary, advice = said_of(JOINED)
+    assert "tried to wait for its own end" in summary
+    assert (
+        "Python ignored that exception" in summary and "Unless the process was exiting then, it did no harm" in summary
+    )
+    assert "look for its error elsewhere" in advice and "CUDA" not in advice
+
+
+@pytest.mark.parametrize(("inner", "cuda"), [("cudaFree", True), ("Pool::free_all", False)])
+def test_advice_about_cuda_needs_cuda(inner, cuda):
+    frames = ("raise", "abort", inner, "Pool::~Pool", "exit", "main")
+    text = "".join(f"#{number}  0x00007f0{number} in {name} ()\n" for number, name in enumerate(frames))
+    text = "Program terminated with signal SIGSEGV, Segmentation fault.\n" + text
+    verdict = judge(parse_files([("text", text.encode())])).verdict
+    assert verdict.cause == "destructor-or-teardown"
+    advice = " ".join(one.action for one in verdict.remedies)
+    assert f"free {'CUDA ' if cuda else ''}objects before main() returns" in advice

@@ -142,7 +142,8 @@ def _stacks_beside(view: JobView) -> str:
     if one.group == "fatal":
         texts = "\n".join((*one.process.said, *one.thread.problems))
         if IGNORED in texts and FATAL not in texts:
-            return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
+            ignored = f"Python ignored that exception, which was raised in {died_at(one)}, and went on"
+            return f"{ignored}. Unless the process was exiting then, it did no harm."
         spot = died_at(one)
         if one.kind == "cuda-error-throw":
             text = "" if names_an_error(view) else " The text of the error is in the lines above the stack."
