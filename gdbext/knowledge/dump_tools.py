@@ -85,6 +85,10 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
 )
 """The first row that fits; the last one fits everything."""
 
+DEBUGGER_RUNS = r"(?:gdb -p \S+ -batch -ex|lldb -p \S+ --batch -o) '(?P<command>[^']+)'(?P<file> > dump\.txt)?(?! >)"
+AT_PROMPT, TO_FILE = "`{command}` at the ({debugger}) prompt", " (no second debugger can attach), saved as dump.txt"
+"""A command for one process, and how the debugger that has the process runs the same."""
+
 STANDS_FOR = {
     PLACE: DUMP_TOOLS[-1].command,
     OF_EACH: DUMP_TOOLS[-1].command,

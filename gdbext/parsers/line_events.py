@@ -174,6 +174,7 @@ class Prompt:
 
     fresh: bool
     asks: bool = False  # which thread is selected
+    debugger: str = ""  # whose prompt it is; "": the command lets the process go
 
 
 @dataclass(frozen=True)

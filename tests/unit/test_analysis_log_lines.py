@@ -108,3 +108,52 @@ def test_a_text_of_helper_threads_alone_asks_for_the_main_thread():
     assert told[0].startswith("Dump all threads, the main thread too, of each process of the job")
     main = "Thread 1 (LWP 10):\n#0  0x7f in pthread_mutex_lock () from /lib/libc.so.6\n#1  0x55 in run () at a.cc:3\n"
     assert not any("stack of the main thread" in remedy.action for remedy in answer(main + helper).verdict.remedies)
+
+
+@pytest.mark.parametrize(("tids", "told"), [((11, 12), "Threads 11 and 12 of pid 77 failed the same"), ((11, 11), "")])
+def test_threads_that_fail_the_same_assertion_share_an_object(tids, told):
+    log = "".join(
+        f"[node1:77:{number}:{tid}] select.c:549  Assertion `put == EMPTY' failed\n" for number, tid in enumerate(tids)
+    )
+    summary = answer(f"{log}==== backtrace (tid:{tids[1]}) ====\n 0  /lib/libucs.so.0(ucs_handle_error+0x4) [0x74ea]\n")
+    assert ("failed the same assertion" in summary.verdict.summary) == bool(told)
+    assert told in summary.verdict.summary
+
+
+TIMED_OUT = "kernel: [drm:amdgpu_job_timedout [amdgpu]] *ERROR* "
+RESET = "kernel: amdgpu 0000:2f:00.0: amdgpu: GPU reset"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (
+            f"{TIMED_OUT}ring gfx_0.0.0 timeout, signaled seq=15, emitted seq=17\n"
+            f"{TIMED_OUT}Process information: process gnome-shell pid 2594 thread gnome-shel:cs0 pid 2616\n"
+            f"{RESET} begin!\nkernel: amdgpu: [drm:amdgpu_ring] *ERROR* ring kiq_2.1.0 test failed (-110)\n",
+            "Work of that process did not finish on the GPU in time, so the GPU or that work hangs. Ring gfx_0.0.0 "
+            'timed out. The driver then began to reset the GPU. During the reset it reported "ring kiq_2.1.0 test '
+            'failed (-110)".',
+        ),
+        (
+            f"{TIMED_OUT}ring sdma0 timeout, signaled seq=15, emitted seq=17\n{RESET} begin!\n{RESET}(2) succeeded!\n",
+            "hangs. A later line says that the driver has reset the GPU.",
+        ),
+        (
+            "[ 39.7] i915 0000:00:02.0: [drm] GPU HANG: ecode 9:1:8ed9fff2, in python [5076]\n",
+            "Work did not finish on the GPU in time",
+        ),
+        ("radeon 0000:01:00.0: ring 0 stalled for more than 10000msec\n", "Work did not finish on the GPU in time"),
+    ],
+)
+def test_work_that_does_not_finish_on_a_gpu_is_a_hang_and_no_fault_of_memory(log, told):
+    verdict = answer(log).verdict
+    assert verdict.cause == "gpu-fault" and told in verdict.summary and "a fault" not in verdict.summary
+    actions = [one.action for one in verdict.remedies]
+    assert "whether the driver has reset the GPU" in actions[0] and not any("dmesg" in one for one in actions)
+
+
+def test_a_queue_that_cannot_be_stopped_is_probably_a_hang():
+    verdict = answer("[175765.8] amdgpu 0000:c1:00.0: amdgpu: Failed to evict queue 3\n").verdict
+    assert "so the GPU probably hangs" in verdict.summary
+    assert "restart every job that used this GPU" in verdict.remedies[0].action

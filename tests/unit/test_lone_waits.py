@@ -223,3 +223,102 @@ def test_the_clock_of_an_event_loop_is_read_by_who_polls():
     clock = ("__vdso_clock_gettime () at vclock_gettime.c:124", "clock_gettime () from /lib64/librt.so.1")
     summary, advice = told(stack(*clock, "gettime () at event.c:372", "update_time_cache () at event.c:430"))
     assert "polls in libevent's loop" in summary and "compare the program's own frames" in advice
+
+
+@pytest.mark.parametrize(
+    ("call", "local"),
+    [("PMIx_Get () at pmix_client_get.c:108", True), ("PMI2_KVS_Get () at a.c:3", True), ("PMIx_Fence ()", False)],
+)
+def test_a_value_of_the_launcher_is_asked_from_its_daemon_on_this_host(call, local):
+    started = stack(CONDITION, call, "ompi_mpi_init () at init.c:2", "PMPI_Init () at pinit.c:66", "main () at m.c:1")
+    summary, advice = told(started)
+    assert ("That server is the launcher's daemon on this host" in summary) == local
+    assert ("launcher.txt" in advice) == local
+    if local:
+        name = call.replace("() at ", "(") + ")"
+        assert f"is initializing MPI in ompi_mpi_init, reached from main (m.c:1), and waits in {name} for" in summary
+    summary, advice = told(stack(CONDITION, call, "work () at m.c:1"))
+    assert ("That server is the launcher's daemon on this host" in summary) == local
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (
+            "grpc::ClientReaderWriter<istio::mixer::v1::QuotaRequest, istio::mixer::v1::QuotaResponse>::Write ()",
+            "grpc::ClientReaderWriter<QuotaRequest, QuotaResponse>::Write",
+        ),
+        ("grpc::internal::BlockingUnaryCallImpl<A, B>::Do ()", "grpc::internal::BlockingUnaryCallImpl<A, B>::Do"),
+        ("grpc::ServerReader<A>::Read ()", ""),
+    ],
+)
+def test_a_client_of_grpc_waits_for_its_call(call, name):
+    summary, advice = told(
+        stack("epoll_wait ()", "grpc_completion_queue_pluck ()", "grpc::CompletionQueue::Pluck ()", call)
+    )
+    assert (f"waits as a gRPC client, in {name}. The text does not show why that call" in summary) == bool(name)
+    assert ("give the call a deadline" in advice) == bool(name)
+
+
+def test_a_client_of_grpcio_waits_for_its_call():
+    frames = "    _wait_once (grpc/_common.py:112)\n    result (grpc/_channel.py:700)\n    fetch (client.py:20)\n"
+    summary, advice = told('Process 12: python\nThread 12 (idle): "MainThread"\n    wait (threading.py:302)\n' + frames)
+    assert "Pid 12 waits as a gRPC client, in result (_channel.py:700)" in summary and "pid=12" in advice
+
+
+@pytest.mark.parametrize(
+    ("frames", "begun"),
+    [
+        (
+            ("rocksdb::port::CondVar::Wait ()", "rocksdb::InstrumentedCondVar::Wait ()", "DBImpl::WaitForCompact ()"),
+            "DBImpl::WaitForCompact waits for the end of work, so",
+        ),
+        (
+            (
+                "tensorflow::Notification::WaitForNotification ()",
+                "Session::Wait ()",
+                "tensorflow::DirectSession::Run ()",
+            ),
+            "tensorflow::DirectSession::Run does work, so",
+        ),
+        (("boost::condition_variable::wait ()", "Queue::WaitForTask ()", "Pool::worker_loop ()"), ""),
+        (("Latch::Wait ()", "EventLoop::Run ()", "DirectSession::RunLoop ()"), ""),
+    ],
+)
+def test_wrappers_of_a_wait_are_no_place_and_a_wait_for_begun_work_is_hardly_idle(frames, begun):
+    summary, _ = told(stack(CONDITION, *frames))
+    assert ("probably not idle" in summary) == bool(begun) and begun in summary
+    assert "CondVar::Wait" not in summary and "Notification::" not in summary and "boost::" not in summary
+
+
+@pytest.mark.parametrize(
+    ("prompt", "command"),
+    [
+        ("(gdb) bt\n", "`thread apply all bt` at the (gdb) prompt (no second debugger can attach), saved as dump.txt;"),
+        ("(cuda-gdb) bt\n", "`thread apply all bt` at the (cuda-gdb) prompt"),
+        ("(gdb) detach\n", "gdb -p PID -batch -ex 'thread apply all bt' > dump.txt;"),
+        ("", "gdb -p PID -batch -ex 'thread apply all bt' > dump.txt;"),
+    ],
+)
+def test_a_debugger_that_has_the_process_prints_the_other_threads(prompt, command):
+    _, advice = told(stack(CONDITION, "Latch::Wait ()", "Engine::next ()", head=prompt))
+    assert f"Dump all threads of the process: {command}" in advice
+
+
+def test_an_open_prompt_of_lldb_takes_its_own_command():
+    frame = "  * frame #0: 0x00007fff228fecde libsystem_kernel.dylib`__psynch_cvwait + 10\n"
+    _, advice = told(f"(lldb) bt\n* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")
+    assert "`thread backtrace all` at the (lldb) prompt" in advice
+    _, advice = told(f"* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")
+    assert "lldb -p PID --batch" in advice
+
+
+def test_a_loop_for_events_is_no_wait_for_a_peer():
+    loop = "epoll_dispatch () from /lib/libopen-pal.so.0"
+    heading = "[user@node1 run]$ pstack 18793\nThread 2 (Thread 0x7f21edc9e700 (LWP 18797)):\n"
+    summary, advice = told(stack("epoll_wait () from /lib64/libc.so.6", loop, head=heading))
+    assert summary.startswith("Thread 2 of pid 18793 waits for events in libevent's loop, in epoll_dispatch")
+    assert "peer" not in summary and "gdb -p 18793" in advice
+    assert summary.endswith("The main thread, thread 1, is not in the text.")
+    summary, _ = told(stack("epoll_wait ()", loop, "opal_progress ()", "MPI_Recv ()", "main ()"))
+    assert "is in MPI_Recv" in summary and "waiting for a peer" in summary

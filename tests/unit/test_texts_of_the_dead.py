@@ -218,3 +218,99 @@ def test_errors_of_a_driver_are_those_of_its_vendor(module, says):
 def test_a_task_that_hangs_while_it_ends_is_said_to(outer, says):
     text = TASK.format(name="a", pid=51, seconds=120) + IN_DRIVER.format(module="amdgpu") + f" {outer}+0x1/0x2\n"
     assert f" {says} " in verdict_of(text).summary
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            "",
+            "The process raised an exception in step (train.py:30), in a line that calls broadcast_tensors(). The log",
+        ),
+        ("Aborted (core dumped)\n", "The process died in step (train.py:30)"),
+    ],
+)
+def test_a_traceback_that_a_logger_printed_is_no_proof_of_an_end(lines, said):
+    prefix = "2024-08-22 18:50:25 ERROR 20 [worker_base.py:148] "
+    text = TRACEBACK.replace("inbox.take()", "broadcast_tensors(src=0)").splitlines(keepends=True)
+    logged = "".join(prefix + line for line in ["Error executing method step. This might cause deadlock\n", *text])
+    assert judge(parse_files([("log.txt", (logged + lines).encode())])).verdict.summary.startswith(said)
+    plain = "".join(text) + "RuntimeError: lost\n"
+    assert "died in step (train.py:30)" in judge(parse_files([("log.txt", plain.encode())])).verdict.summary
+
+
+def said_of(text):
+    verdict = judge(parse_files([("log.txt", text.encode())])).verdict
+    return verdict.summary, verdict.remedies[0].action
+
+
+BY_WATCHDOG = (
+    "Exception raised from {0} at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:16 (most recent call first):\n"
+)
+OF_TORCH = "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x96 (0x7f4facafc446 in /lib/libc10.so)\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "why"),
+    [
+        ("ncclCommWatchdog", "a collective timed out, or NCCL or CUDA reported an error."),
+        ("checkTimeout", "a collective timed out."),
+        ("checkForNCCLErrors", "NCCL reported an error."),
+    ],
+)
+def test_a_watchdog_of_torch_is_the_messenger(raised, why):
+    helper = SIDE.replace("worker.py", "scheduler.py").replace("131 in forward", "462 in watchdog_thread")
+    main = "Thread 0x00007fce11b24480 (most recent call first):\n" + FAULT.partition("\n")[2]
+    dump = f"Fatal Python error: Aborted\n\nT{helper.lstrip()[1:]}\n{main}"
+    summary, advice = said_of(BY_WATCHDOG.format(raised) + OF_TORCH + f"\n{dump}")
+    assert summary.startswith(f"The NCCL watchdog of torch ended the process: {why} The watchdog is only the messenger")
+    assert summary.endswith("Meanwhile thread 0x00007fce11b24480 was in step (train.py:30).")
+    assert "of every rank, read the line above `Exception raised`" in advice
+    summary, advice = said_of(BY_WATCHDOG.format("load") + OF_TORCH)
+    assert "watchdog" not in summary + advice
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_an_error_of_cuda_that_torch_found_by_asking_is_an_earlier_one(polls):
+    names = ["c10::detail::torchCheckFail", "c10::cuda::c10_cuda_check_implementation"]
+    names += ["c10d::ProcessGroupNCCL::WorkNCCL::finishedGPUExecutionInternal" if polls else "at::native::copy_kernel"]
+    frames = "".join(
+        f"frame #{n}: {name} + 0x9 (0x7f{n} in /lib/libtorch_cuda.so)\n" for n, name in enumerate(names, 1)
+    )
+    line = "prterun noticed that process rank 7 with PID 0 on node node1 exited on signal 6 (Aborted).\n\n"
+    summary, _ = said_of(line + OF_TORCH + frames)
+    assert f"The thread shown reports a CUDA error in {names[-1]}" in summary
+    assert ("so the error is of earlier GPU work." in summary) == polls
+    assert summary.endswith("The text of the error is in the lines above the stack.")
+    summary, _ = said_of(OF_TORCH + frames)
+    assert ("so the error is of earlier GPU work." in summary) == polls
+
+
+JOINED = """Exception ignored in: <bound method Bar.__del__ of x>
+Traceback (most recent call last):
+  File "bar.py", line 9, in __del__
+    self.monitor.join()
+  File "/usr/lib/python3.6/threading.py", line 1053, in join
+    raise RuntimeError("cannot join current thread")
+RuntimeError: cannot join current thread
+"""
+
+
+def test_an_exception_that_python_ignored_is_noise():
+    summary, advice = said_of(JOINED)
+    assert "tried to wait for its own end" in summary
+    assert (
+        "Python ignored that exception" in summary and "Unless the process was exiting then, it did no harm" in summary
+    )
+    assert "look for its error elsewhere" in advice and "CUDA" not in advice
+
+
+@pytest.mark.parametrize(("inner", "cuda"), [("cudaFree", True), ("Pool::free_all", False)])
+def test_advice_about_cuda_needs_cuda(inner, cuda):
+    frames = ("raise", "abort", inner, "Pool::~Pool", "exit", "main")
+    text = "".join(f"#{number}  0x00007f0{number} in {name} ()\n" for number, name in enumerate(frames))
+    text = "Program terminated with signal SIGSEGV, Segmentation fault.\n" + text
+    verdict = judge(parse_files([("text", text.encode())])).verdict
+    assert verdict.cause == "destructor-or-teardown"
+    advice = " ".join(one.action for one in verdict.remedies)
+    assert f"free {'CUDA ' if cuda else ''}objects before main() returns" in advice

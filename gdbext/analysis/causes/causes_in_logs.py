@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import stream_keeper, told_by_frames
+from gdbext.analysis.causes.gpu_resets import RULES as OF_RESETS
+from gdbext.analysis.causes.gpu_resets import reset_told
 from gdbext.analysis.causes.log_quotes import (
     LONGEST_QUOTE,
     excerpt,
@@ -18,22 +20,26 @@ from gdbext.analysis.causes.log_quotes import (
 )
 from gdbext.analysis.causes.watchdog_logs import told_by_coordinator, told_by_watchdog
 from gdbext.analysis.failures.checker_reports import in_report, is_report, says_itself
+from gdbext.analysis.failures.failed_check import found_by_polling, names_an_error
 from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, lines, meaning, waited_in_vain
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ranks, party_of, threads
 from gdbext.analysis.view.on_device import shown_on_device
-from gdbext.analysis.view.places import died_at, where
-from gdbext.analysis.view.wording import who
+from gdbext.analysis.view.places import died_at, ended, where
+from gdbext.analysis.view.wording import label_list, who
 from gdbext.knowledge.log_lines import WHAT
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
+from gdbext.knowledge.log_lines.writers import THREAD_OF_UCX
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
 _WHAT, _LINE = regex(WHAT), regex(r"[^\s()]{1,300}:\d{1,7}(?:,|$)")
+_THREAD = regex(THREAD_OF_UCX)
+_ASSERTION = "failed-assertion"
 _DOUBTFUL = ("collective-mismatch",)
 """Causes that a fault of the network, of memory or of a driver also looks like, if it came first."""
 
@@ -71,12 +77,32 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         beside = stream_keeper(view)
     if not beside and (is_report(view) or not (rule.past or rule.id == "rust-panicked")):  # a panic names its place
         beside = _stacks_beside(view)
+    if rule.id in OF_RESETS:
+        beside = f"{reset_told(view, telling.text)} {beside}".strip()
+    if rule.id == _ASSERTION:
+        beside = f"{_several_threads(alike)} {beside}".strip()
     because = _held_up(who(waiting), blamed) if waiting else beside
     said = _thrown(view, telling) or excerpt(telling)
     if is_report(view) and because is beside and says_itself(said, view):
         means = ""
     summary = f"{quotation(view, telling, means, said)} {because}".rstrip()
     return Candidate(cause=rule.cause, confidence=rule.confidence, summary=summary, culprits=culprits, victims=waiting)
+
+
+def _several_threads(alike: Sequence[Line]) -> str:
+    """Which threads of one process failed the same assertion."""
+    found = [match for match in (_THREAD.search(line.text) for line in alike) if match is not None]
+    threads_of: Dict[Tuple[str, str], List[str]] = {}
+    for match in found:
+        threads_of.setdefault((match["pid"], match["says"]), []).append(match["tid"])
+    for (pid, _), tids in threads_of.items():
+        several = list(dict.fromkeys(tids))
+        if len(several) > 1:
+            return (
+                f"Threads {label_list(several)} of pid {pid} failed the same assertion: they probably use one "
+                "object at once that only one thread at a time may use."
+            )
+    return ""
 
 
 def _held_up(waiting: str, blamed: Sequence[int]) -> str:
@@ -116,9 +142,13 @@ def _stacks_beside(view: JobView) -> str:
     if one.group == "fatal":
         texts = "\n".join((*one.process.said, *one.thread.problems))
         if IGNORED in texts and FATAL not in texts:
-            return f"Python ignored that exception, which was raised in {died_at(one)}, and went on."
+            ignored = f"Python ignored that exception, which was raised in {died_at(one)}, and went on"
+            return f"{ignored}. Unless the process was exiting then, it did no harm."
         spot = died_at(one)
-        return f"The {whose} died {'at' if _LINE.match(spot) else 'in'} {spot}."
+        if one.kind == "cuda-error-throw":
+            text = "" if names_an_error(view) else " The text of the error is in the lines above the stack."
+            return f"The {whose} reports a CUDA error in {where(one)}. {found_by_polling(one)}{text}".strip()
+        return f"The {whose} {ended([one])} {'at' if _LINE.match(spot) else 'in'} {spot}."
     return f"The {whose} is in {where(one)}." if view.given is Given.TEXT else f"It is in {where(one)}."
 
 

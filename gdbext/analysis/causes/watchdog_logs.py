@@ -6,14 +6,17 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.logs.lines_of_logs import all_lines, lines, waited_in_vain
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, parties_of_ranks
+from gdbext.analysis.view.job_view import JobView, Party, parties_of_ranks, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import label_list, start, who
+from gdbext.analysis.view.wording import closed, label_list, start, who
+from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import GROUP, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
+from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
 
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
+_RAISED = regex(WATCHDOG_RAISED)
 _NUMBER = regex(r"\d{1,6}")
 _LONGEST = 80  # name of a tensor
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
@@ -66,6 +69,25 @@ def _groups(view: JobView) -> Dict[str, _Group]:
         named.timed_out.update({**loose.timed_out, **named.timed_out})
         named.enqueued.update({**loose.enqueued, **named.enqueued})
     return groups
+
+
+def raised_by_watchdog(view: JobView, party: Party) -> str:
+    """That torch's NCCL watchdog ended the process, and where other threads of it were; "" where it did not."""
+    lines = (*party.process.said, *(party.thread.problems if party.thread is not None else ()))
+    found = next(filter(None, map(_RAISED.search, lines)), None)
+    if found is None or party.group != "fatal":
+        return ""
+    why = "a collective timed out, or NCCL or CUDA reported an error"
+    why = "a collective timed out" if found["timeout"] else "NCCL reported an error" if found["nccl"] else why
+    others = threads_of(view, party.index, lambda one: one.helper is None and WAIT_GROUPS[one.kind] != "fatal")
+    main = others[-1:] if party.process.source == "text:faulthandler" else others[:1]  # it prints the main thread last
+    other = next((one for one in others if main and where(one) != where(main[0])), None)
+    shown = [f"thread {one.id} was in {closed(where(one))}" for one in (*main, *([other] if other is not None else []))]
+    meanwhile = f" Meanwhile {' and '.join(shown)}".rstrip(",") + "." if shown else ""
+    return (
+        f"The NCCL watchdog of torch ended {who([party])}: {why}. The watchdog is only the messenger; the line above "
+        f'"{found[0]}" tells more.{meanwhile}'
+    )
 
 
 def watchdogs_gave_up(view: JobView) -> str:

@@ -11,7 +11,7 @@ from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.view.places import place, where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, WATCHDOG_ENDED
+from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, POLLED, WATCHDOG_ENDED
 from gdbext.model.check_report import Failure
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
@@ -28,6 +28,7 @@ _HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the erro
 _LONGEST = 300
 _ONLY_SEEN = "torch's watchdog only saw the error; the call or kernel that failed is not in the text."
 _WATCHDOG = regex(WATCHDOG_ENDED)
+_POLLED = regex(POLLED)
 _SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 
@@ -179,6 +180,8 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
         "GPU runtime failed. The stack does not show the error: look for its number in the exception's message or the "
         "log; `gdbext error NUMBER` explains it."
     )
+    polled = found_by_polling(dying[0])
+    summary += f" {polled}" if polled else ""
     confidence = "medium" if victims else "low"
     return Candidate(
         cause="gpu-fault",
@@ -188,6 +191,17 @@ def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidat
         victims=victims,
         evidence=evidence_of(dying, victims),
     )
+
+
+def found_by_polling(party: Party) -> str:
+    """What it means that torch found an error while it asked for the state of a collective."""
+    polled = any(map(_POLLED.match, calls_of(party)))
+    return "There torch only asks whether NCCL work is done, so the error is of earlier GPU work." if polled else ""
+
+
+def names_an_error(view: JobView) -> bool:
+    """Whether a line has the text of an error of CUDA."""
+    return any(mark in text for _, text in all_lines(view) for mark in _MARKS)
 
 
 def bus_error(view: JobView) -> Optional[Candidate]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.thread_kind import known_frames
-from gdbext.knowledge.frames.system.code_owners import BEGUN_WORK, LOOPS_FOR_WORK, RUNS_LOCKED
+from gdbext.knowledge.frames.system.code_owners import BEGUN_CALLS, BEGUN_WORK, LOOPS_FOR_WORK, RUNS_LOCKED
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import Frame
 from gdbext.model.text.digits import integer_or_none
 from gdbext.model.text.patterns import regex
 
+_calls = regex(BEGUN_CALLS)
 _begun, _loop, _locked, _templates = map(regex, (BEGUN_WORK, LOOPS_FOR_WORK, RUNS_LOCKED, r"<[^<>]*>"))
 _DEEPEST = 8  # template arguments within template arguments
 _ID = 10_000
@@ -22,11 +23,16 @@ _COUNT_THREADS = ("text:gdb", "text:lldb")
 def begun_work(calls: Sequence[Frame]) -> Optional[Frame]:
     """The innermost function that is called like work which somebody began; none where a loop for work is nearer."""
     for frame, name in _own(calls):
-        if _begun.search(name):
+        if _begun.search(name) or _calls.match(frame.function or ""):
             return frame
         if _loop.search(name):
             return None
     return None
+
+
+def is_wait(frame: Frame) -> bool:
+    """Whether its own name says that it waits."""
+    return _last(frame.function or "").lower().startswith("wait")
 
 
 def runs_locked(calls: Sequence[Frame]) -> Optional[Frame]:

@@ -17,8 +17,10 @@ from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
 from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
 from gdbext.knowledge.dump_tools import (
+    AT_PROMPT,
     CORE,
     CORE_FILES,
+    DEBUGGER_RUNS,
     DUMP_TOOLS,
     ERROR,
     ERROR_NAMES,
@@ -30,11 +32,13 @@ from gdbext.knowledge.dump_tools import (
     OF_EACH,
     PID,
     PLACE,
+    TO_FILE,
     DumpTool,
 )
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.frames.system.linux_kernel import GPU_HELPERS, GPU_MODULE
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines.last_words import PROMPT
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.codes import Given
 from gdbext.model.text.digits import integer_or_none
@@ -42,6 +46,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_PROMPT = regex(re.escape(PROMPT).replace(r"\{\}", r"(?P<debugger>[\w-]+)"))
 _LONGER = "samples that are far apart tell a long step from a rank that is stuck"
 _HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
 _FILES = ((LOCK_FILE, LOCK_NAMES, "FILE"), (LOG_FILE, LOG_NAMES, "the log of that process"))
@@ -64,6 +69,8 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     shown = what_the_text_shows(view)
     advice = [_after_the_look(Remedy(rule.action, rule.reason), shown) for rule in fitting]
     advice = [replace(one, action=_filled_in(one.action, view, best)) for one in dict.fromkeys(advice)]
+    debugger = _debugger_of(view) if shown is None else ""
+    advice = [replace(one, action=_at_prompt(one.action, debugger)) for one in advice] if debugger else advice
     return (*look_again_remedy(view, best), *advice)[:MOST]
 
 
@@ -110,6 +117,25 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
         otherwise = f" ({tool.otherwise})" if tool.otherwise else ""
         action += otherwise if len(action) + len(otherwise) < _MOST_CHARACTERS else ""
     return f"{there}{action[:1].lower()}{action[1:]}" if there else action
+
+
+def _debugger_of(view: JobView) -> str:
+    """The debugger at whose prompt the stacks of the one process were printed."""
+    processes = view.snapshot.processes
+    lines = [line for process in processes for thread in process.threads for line in thread.problems]
+    names = {match["debugger"] for match in map(_PROMPT.match, lines) if match is not None}
+    return names.pop() if len(processes) == 1 and len(names) == 1 else ""
+
+
+def _at_prompt(action: str, debugger: str) -> str:
+    """The advice with what the debugger that has the process runs."""
+    return re.sub(
+        DEBUGGER_RUNS,
+        lambda found: (
+            AT_PROMPT.format(command=found["command"], debugger=debugger) + (TO_FILE if found["file"] else "")
+        ),
+        action,
+    )
 
 
 def _pid(view: JobView) -> Tuple[str, str]:

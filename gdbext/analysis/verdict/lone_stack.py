@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Tuple
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
-from gdbext.analysis.stacks.outer_names import begun_work, lacks_main, runs_locked
+from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
@@ -16,6 +16,7 @@ from gdbext.analysis.view.places import (
     ONLY_REPORTS,
     calls_from,
     died_at,
+    ended,
     only_reports,
     place,
     says_nothing,
@@ -25,6 +26,8 @@ from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
+    BEGUN_WAIT,
+    BESIDE_MAIN,
     DOES,
     ENDS_WITH_ALL,
     IDLE_OR_LOST,
@@ -39,7 +42,7 @@ from gdbext.knowledge.causes.lone_waits import (
 )
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CHILD, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -60,6 +63,7 @@ _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
+_CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
 _CHILD = regex(CHILD)
 _OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
@@ -85,7 +89,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         does = (there.does if there is not None else "") or usual
         spot = where(party)
         spot = f"{spot}()" if _ONE_WORD.fullmatch(spot) else spot
-        does = filled_in(does, {"where": spot, "lock": str(named)})
+        does = filled_in(does, {"where": spot, "lock": str(named), "call": _call(party, there)})
         shown = shown_by(party.process, party.thread)
         one_frame = given is Given.TEXT and party.thread is not None and len(party.thread.calls) == 1
         nobody = party.kind == "mutex" and party.thread is not None and all(map(says_nothing, party.thread.calls))
@@ -124,10 +128,12 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"{name} {does}. {explanation}"
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
-    end = "failed" if of_another else f"died{signal_of(party)}"
+    end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
     end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
     state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
     why = "The stack does not show why; the log lines above it may."
+    called = next(filter(None, map(_CALLS.match, party.thread.problems)), None) if party.thread is not None else None
+    state += f", in a line that calls {called['what']}" if called is not None else ""
     missing = missing_inside(party.thread)
     if party.judged.rule == _EXITS:
         state = f"is exiting, and is still in {where(party)}"
@@ -185,12 +191,13 @@ def _further_out(party: Party, explanation: str) -> str:
     calls = calls_from(party, party.frame(party.judged.frame))
     caller, text = None, ""
     if explanation == IDLE_OR_LOST:
-        caller, text = begun_work(calls), BEGUN
+        caller = begun_work(calls)
+        text = BEGUN_WAIT if caller is not None and is_wait(caller) else BEGUN
     elif explanation == OPEN["mutex"]:
         caller, text = runs_locked(calls), RUNS_LOCKED
     if caller is not None:
         return text.replace("{caller}", place(caller))
-    alone = explanation in (IDLE_OR_LOST, OPEN["io"]) and lacks_main(party.process)
+    alone = explanation in BESIDE_MAIN and lacks_main(party.process)
     return f"{explanation} {MAIN_UNREAD}" if alone else explanation
 
 
@@ -217,6 +224,13 @@ def _special(party: Party) -> Optional[OpenThere]:
     return next(
         (row for row in fitting if regex(row.function).match(function) and regex(row.module).match(library)), None
     )
+
+
+def _call(party: Party, there: Optional[OpenThere]) -> str:
+    """The frame that the row asks for somewhere on the stack."""
+    asked = regex(there.under) if there is not None and there.under else None
+    calls = party.thread.calls if party.thread is not None and asked is not None else ()
+    return place(next((frame for frame in calls if asked is not None and asked.match(frame.function or "")), None))
 
 
 def _holder(party: Party) -> str:

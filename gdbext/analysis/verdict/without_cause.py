@@ -6,6 +6,7 @@ from typing import Sequence
 
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.causes.log_quotes import last_words, without_stacks
+from gdbext.analysis.causes.watchdog_logs import raised_by_watchdog
 from gdbext.analysis.causes.witness_evidence import gpu_cores_alone
 from gdbext.analysis.failures.gpu_findings import clean_reports
 from gdbext.analysis.progress.between_looks import has_run
@@ -17,7 +18,7 @@ from gdbext.analysis.verdict.kernel_tasks import several_tasks, waits_for_lock
 from gdbext.analysis.verdict.lone_stack import single_process_text
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party
-from gdbext.analysis.view.places import in_places, where
+from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.model.codes import Given
@@ -34,7 +35,9 @@ def without_cause(view: JobView) -> Candidate:
     stop = what_the_text_shows(view)
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
-        text = single_process_text(parties[0], idle, last_words(view, parties[0]))
+        text = raised_by_watchdog(view, parties[0]) or single_process_text(
+            parties[0], idle, last_words(view, parties[0])
+        )
         also = _died_too(view, parties[0])
         text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""
     elif {party.judged.collective for party in parties} == {"recv"}:
@@ -66,7 +69,7 @@ def without_cause(view: JobView) -> Candidate:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]
         text = (
-            f"{start(who(dying))} died{signal_of(dying[0])} in {where(dying[0])}; {in_places(others)}. "
+            f"{start(who(dying))} {ended(dying)}{signal_of(dying[0])} in {where(dying[0])}; {in_places(others)}. "
             f"The log lines around the stack of {who(dying[:1])} may give the reason."
         )
     elif view.given is Given.TEXT and sorted(str(party.judged.collective) for party in parties) == ["recv", "send"]:

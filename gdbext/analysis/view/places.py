@@ -20,7 +20,7 @@ from gdbext.knowledge.frames.system.code_owners import (
     WAITS_OF_WINDOWS,
 )
 from gdbext.knowledge.frames.system.libc import SIGNAL
-from gdbext.knowledge.log_lines.last_words import HIT_ALONE, IN_NATIVE_CODE
+from gdbext.knowledge.log_lines.last_words import ENDED, HIT_ALONE, IN_NATIVE_CODE, LOGGED
 from gdbext.model.stack import Frame
 from gdbext.model.text.paths import short_file
 from gdbext.model.text.patterns import regex
@@ -32,9 +32,11 @@ _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
 LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
+_SCOPES = regex(r"(?<=[<, ])(?:[A-Za-z_]\w*::)+(?=[A-Za-z_]\w*[>,])")
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
 _HIT = regex(HIT_ALONE.format(r"(?P<name>\S{1,200})") + r"(?: at (?P<place>\S{1,400}))?$")
 _SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
+_ENDED = regex(ENDED)
 _OF_CONDITION = regex(r"PyCOND_\w+$|_?PyMUTEX_\w+$")
 _LEFT_BY_SIGNAL, _OF_WINDOWS = map(regex, (SIGNAL, WAITS_OF_WINDOWS))
 _TAKES = regex(r"take_gil|PyEval_(?:Restore|Acquire)\w+|PyGILState_\w+|_PyThreadState_\w+")
@@ -66,7 +68,11 @@ def _file(path: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """`std::default_delete<…>::operator()`: a long name without what stands between angle brackets."""
+    """`Reader<Request>::Read`, `std::default_delete<…>::operator()`: a long name with the last names alone of what
+    stands between angle brackets, or without that."""
+    plain = _SCOPES.sub("", name)
+    if len(plain) <= LONGEST_NAME:
+        return plain
     pieces, depth = [], 0
     for sign in name:
         if sign == ">" and depth:
@@ -247,10 +253,21 @@ def in_places(parties: Sequence[Party]) -> str:
     return f"{text}, and {more} more {'is' if more == 1 else 'are'} elsewhere" if more else text
 
 
+def only_raised(party: Party) -> bool:
+    """Whether all that is known of its end is a traceback that a logger printed: the program caught the exception."""
+    lines = party.thread.problems if party.thread is not None else ()
+    return LOGGED in lines and not any(map(_ENDED.search, (*lines, *party.process.said)))
+
+
+def ended(parties: Sequence[Party]) -> str:
+    """`died`, or what is known instead of threads that a logger's traceback shows."""
+    return "raised an exception" if all(map(only_raised, parties)) else "died"
+
+
 def is_in(parties: Sequence[Party]) -> str:
     """`are in`, `died in`; of waits for a lock that too, because their place is who asked for it."""
     if all(party.group == "fatal" for party in parties):
-        return "died in"
+        return f"{ended(parties)} in"
     held = LOCKED.get(parties[0].kind) if len({party.kind for party in parties}) == 1 else None
     return f"{verb(parties, 'waits', 'wait')} for {held} in" if held else verb(parties, "is in", "are in")
 

@@ -128,3 +128,5 @@ EXITS = (
     r"|java\.lang\.(?:Shutdown|ApplicationShutdownHooks)\b|os\.Exit$|rb_ec_(?:teardown|cleanup)|ruby_cleanup"
 )
 """Where a process ends, and what it runs then."""
+BREAKS_IN = rf"{EXITS}|{INTERRUPTED}|_*(?:GI_)?(?:abort|raise|gsignal)$"
+"""Behind these other code runs while the function further out is still at work, with what it holds."""

@@ -9,10 +9,12 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     APPLE,
     CHILD_WAITS,
     FOR_THE_GPU,
+    GRPC_CALLS,
+    GRPC_IN_PYTHON,
     PARENTS,
     RDMA_COMMANDS,
 )
-from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS
+from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS, PMIX_GET
 from gdbext.knowledge.frames.networks.mpi import RETURNS_AT_ONCE
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import COLLECTS_GARBAGE, LOCK_OF_PYTHON
@@ -59,6 +61,15 @@ _OF_THE_DRIVER = (
 )
 _OF_CHILD = "{Unseen} what the child is doing."
 _OF_PEERS = "It is probably waiting for a peer; {unseen} which."
+_OF_LAUNCHER = (
+    "That server is the launcher's daemon on this host; {unseen} why it has not answered. If the value comes from "
+    "another rank, the server first waits for that rank."
+)
+_OF_CALL = "{Unseen} why that call has not completed: its server may not answer, or the connection may be stuck."
+_OF_EVENTS = (
+    "{Unseen} which code runs that loop: helper threads, of Open MPI and PMIx among others, rest there; a thread that "
+    "waits for a message in MPI may poll there too."
+)
 ENDS_WITH_ALL = (
     "The kernel of a collective ends only when every rank of its communicator has launched its own. {Unseen} which "
     "rank, if any, has not."
@@ -70,6 +81,8 @@ BEGUN = (
     "Judging by its name, {caller} does work, so the thread is probably not idle. {Unseen} which thread should wake it."
 )
 """In place of that, where a frame further out is called so."""
+BEGUN_WAIT = BEGUN.replace("does work", "waits for the end of work")
+"""The same where that frame's own name begins with `Wait`."""
 RUNS_LOCKED = (
     "The name of its caller {caller} suggests that a lock is already held there: if it is this lock, the thread waits "
     "for itself. If not, {unseen} which thread holds it."
@@ -103,6 +116,9 @@ OPEN: Mapping[str, str] = {
 }
 """Kinds without a row: a single dump cannot show whether it is making progress."""
 
+BESIDE_MAIN = (IDLE_OR_LOST, OPEN["io"], _OF_CALL, _OF_EVENTS)
+"""Behind these the main thread is missed: helpers and workers wait so."""
+
 
 @dataclass(frozen=True)
 class OpenThere:
@@ -115,7 +131,7 @@ class OpenThere:
     module: str = ""
     does: str = ""  # in place of the row of DOES
     through: str = ""  # a wait of the C library inside that frame must match this; even of a frame without a name
-    under: str = ""  # a frame further out must match this
+    under: str = ""  # a frame further out must match this; `{call}` of `does` is the innermost such frame
     rules: Tuple[str, ...] = ()  # of the frame that waits
     asleep: bool = False  # only where the text says that the thread slept (py-spy: idle)
 
@@ -211,6 +227,24 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("io",),
+        _OF_EVENTS,
+        does="waits for events in libevent's loop, in {where}",
+        rules=("event-loop-wait",),
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CALL,
+        under=GRPC_CALLS,
+        does="waits as a gRPC client, in {call}",
+    ),
+    OpenThere(
+        ("io",),
+        _OF_CALL,
+        does="waits as a gRPC client, in {where}",
+        rules=(GRPC_IN_PYTHON,),
+    ),
+    OpenThere(
+        ("io",),
         "{Unseen} which code runs that loop, or what that code waits for.",
         function=r"update_time_cache$",
         does="polls in libevent's loop, in {where}",
@@ -271,6 +305,19 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         IDLE_OR_LOST,
         does=_FOR_A_THREAD,
         through=r"_*(?:GI_+)?_*pthread_cond_wait(?:@\S*)?$",  # the waits with a timeout have other names
+    ),
+    OpenThere(
+        ("mpi",),
+        _OF_LAUNCHER,
+        function=PMIX_GET,
+        does="waits for an answer of the local PMIx or PMI server, in {where}",
+    ),
+    OpenThere(
+        ("mpi",),
+        _OF_LAUNCHER,
+        function=JOB_STARTS,
+        under=PMIX_GET,
+        does="is initializing MPI in {where} and waits in {call} for an answer of the local PMIx or PMI server",
     ),
     OpenThere(
         ("mpi",),

@@ -5,6 +5,21 @@ from typing import Tuple
 from gdbext.knowledge.row_kinds import LogRule
 
 _XID = "NVIDIA Xid catalogue"
+RING_TIMEOUT = (
+    r"(?:amdgpu.{0,80}|\*ERROR\* .{0,40})\bring (?P<ring>[\w.]{1,30}) timeout"
+    r"|radeon.{0,60}\bring (?P<ring2>\d{1,3}) stalled for more than"
+)
+RESET_BEGINS = (
+    r"amdgpu.{0,60}GPU reset begin|\bi915\b.{0,60}Resetting (?:chip|\w{3,5}) "
+    r"|\bxe 0000:\S{1,20}.{0,40}(?:GPU|GT\d?:) ?reset"
+)
+RESET_FAILS = (
+    r"(?:amdgpu|\bi915\b|radeon).{0,120}?\b(?P<step>ring \S{1,30} test failed(?: \(-?\d{1,5}\))?|K[CG]Q \w{4,8} failed"
+    r"|GPU reset(?:\(\d{1,6}\))? failed|GPU reset end with ret = -\d{1,5}|GPU Recovery Failed|ASIC reset failed"
+    r"|Failed to reset (?:chip|engine)|GPU recovery timed out|failed to unmap legacy queue)"
+)
+RESET_DONE = r"amdgpu.{0,60}GPU reset\(\d{1,6}\) succeeded|\bdevice wedged, but recovered through reset"
+"""What a driver prints of work that did not finish, and of the reset that follows."""
 
 
 def _fault(
@@ -78,10 +93,26 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _fault(
         "xpu-lost",
-        r"UR_RESULT_ERROR_DEVICE_LOST|ZE_RESULT_ERROR_DEVICE_LOST|PI_ERROR_DEVICE_LOST"
-        r"|i915.{0,60}GPU HANG|xe 0000:\S{1,20}.{0,40}(?:GPU reset|Timedout job)",
+        r"UR_RESULT_ERROR_DEVICE_LOST|ZE_RESULT_ERROR_DEVICE_LOST|PI_ERROR_DEVICE_LOST",
         "the GPU was lost to the driver",
-        "oneAPI Unified Runtime ur_api.h; Linux i915, xe",
+        "oneAPI Unified Runtime ur_api.h",
+    ),
+    _fault(
+        "gpu-work-timed-out",
+        r"amdgpu.{0,80}\bProcess information: process \S.{0,40} pid \d{1,9} thread",
+        "work of that process did not finish on the GPU in time, so the GPU or that work hangs",
+        "Linux amdgpu_job.c, amdgpu_job_timedout",
+        wait="unknown",
+        of_kernel=True,
+    ),
+    _fault(
+        "gpu-hang",
+        rf"{RING_TIMEOUT}|\bi915\b.{{0,60}}GPU HANG"
+        r"|\bxe 0000:\S{1,20}.{0,40}Timedout job|radeon.{0,80}GPU lockup",
+        "work did not finish on the GPU in time, so the GPU or that work hangs",
+        "Linux amdgpu_job.c, i915_gpu_error.c, xe_guc_submit.c, radeon_fence.c",
+        wait="unknown",
+        of_kernel=True,
     ),
     _fault(
         "gpu-lost",
@@ -96,7 +127,7 @@ RULES: Tuple[LogRule, ...] = (
         r"nvidia-modeset: .{0,40}(?:Error while waiting for GPU progress|Lost display notification"
         r"|Failed to query display engine)"
         r"|NVRM: .{0,120}(?:GPU (?:is )?(?:not responding|hung)|\bRC watchdog: GPU is probably locked)"
-        r"|\bGPU HANG: ecode|\*ERROR\* .{0,80}(?:ring \w{1,20} timeout|GPU hang|[Ff]ence fallback timer expired"
+        r"|\bGPU HANG: ecode|\*ERROR\* .{0,80}(?:GPU hang|[Ff]ence fallback timer expired"
         r"|failed to (?:idle|halt) )"
         r"|nouveau.{0,80}(?:channel \S{1,20} killed|failed to idle channel|timeout(?: at|$))"
         r"|\bdrm\b.{0,80}(?:flip_done|commit wait) timed out|Hung? GPU detected|habanalabs.{0,80}is not responding",
@@ -113,7 +144,8 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _fault(
         "gpu-page-fault",
-        r"amdgpu.{0,60}\bProcess \S.{0,40} pid \d{1,9} thread|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
+        r"amdgpu.{0,60}\bProcess (?!information)\S.{0,40} pid \d{1,9} thread|amdgpu.{0,60}\bpage fault\b"
+        r"|\bMMU\b.{0,40}(?:FAULT|[Ff]ault)\b"
         r"|nouveau.{0,80}\bfault \d\d|Faulty UTCL2 client|\bFAULT_[A-Z_]{3,30}\s{1,3}ACCESS_TYPE_(?:VIRT|PHYS)_",
         "the GPU driver reported a fault in GPU work that a process had submitted",
         "Linux gmc_v*.c, nouveau; MTGPU; NVIDIA Xid catalogue, 31",
@@ -121,10 +153,24 @@ RULES: Tuple[LogRule, ...] = (
     ),
     _fault(
         "gpu-reset",
-        r"amdgpu.{0,60}(?:GPU reset begin|ring \S+ timeout|\bpage fault\b)|amdkfd.{0,60}HW exception",
+        rf"{RESET_BEGINS}|amdkfd.{{0,60}}HW exception",
         "the GPU did not answer, and the kernel driver began to reset it",
         "Linux amdgpu_device.c, amdgpu_job.c",
         wait="",
+    ),
+    LogRule(
+        "gpu-reset-step-failed",
+        RESET_FAILS,
+        "a step of the GPU's reset failed",
+        "Linux amdgpu_device.c, gfx_v*.c, i915 intel_reset.c",
+        of_kernel=True,
+    ),
+    LogRule(
+        "gpu-reset-done",
+        RESET_DONE,
+        "the driver has reset the GPU",
+        "Linux amdgpu_device.c, drm_drv.c",
+        of_kernel=True,
     ),
     LogRule(
         "nvlink-fabric",

@@ -124,6 +124,9 @@ AS_IT_ENDS = ", as the process ends"
 CALLS = "its last line calls {what}"
 """Said of a Python stack that ends with a call, inside of which nothing is shown."""
 
+PROMPT = "printed at the prompt ({})"
+"""Said of a stack that somebody asked a debugger for, whose session may still be open."""
+
 TEST_TIMEOUT = "+++ Timeout +++"
 """pytest-timeout's word before the stacks of a test that it ends."""
 
@@ -165,6 +168,14 @@ HANDLERS = {
 """Kinds of stacks that nothing prints but the end of a process, where they have no head of a live thread."""
 
 RAISED = "the traceback of an exception: a line of it raises one, or a logger printed it as an error"
+
+LOGGED = "a logger printed this traceback as an error"
+"""Said of a traceback whose exception the program has caught: no proof that the process ended."""
+ENDED = (
+    rf"{OF_ITSELF}|{IN_NATIVE_CODE}|{_EXITED}|\b(?:[Aa]borted|[Kk]illed|[Tt]erminated|core dumped)\b"
+    r"|^Process \w{0,60}Process-\d"
+)
+"""Searched in the lines beside it: what proves it all the same."""
 
 LAST_WORDS = frozenset((RAISED, *(text for kind, text in HANDLERS.items() if kind not in ("traceback", "torch"))))
 """Of a traceback that is cut off nobody knows whether an interrupt made it, and torch prints where an exception is

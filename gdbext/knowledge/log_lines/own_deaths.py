@@ -33,9 +33,15 @@ RULES: Tuple[LogRule, ...] = (
         "destructor-or-teardown",
     ),
     _row(
+        "joined-itself",
+        r"^RuntimeError: cannot join current thread",
+        "a thread tried to wait for its own end, mostly because a destructor or an exit handler ran in that thread",
+        "CPython threading.py, Thread.join",
+        "destructor-or-teardown",
+    ),
+    _row(
         "died-at-its-end",
-        r"^RuntimeError: cannot join current thread"
-        r"|can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
+        r"can't create new thread at interpreter shutdown|cannot schedule new futures after interpreter shutdown"
         r"|\bdriver shutting down\b|ErrorCudartUnloading\b|CUDA_ERROR_DEINITIALIZED\b",
         "a call failed because the process, or the object that it was made on, was being torn down",
         "CPython threading.py, concurrent/futures/thread.py; CUDA runtime API, error code 4",

@@ -8,6 +8,11 @@ from gdbext.knowledge.log_lines.steps_reached import ANNOUNCED
 from gdbext.knowledge.row_kinds import LogRule
 
 _TORCH = "torch ProcessGroupNCCL.cpp, ProcessGroupGloo.cpp"
+WATCHDOG_RAISED = (
+    r"Exception raised from (?:ncclCommWatchdog|watchdogHandler|runLoop|(?P<timeout>checkTimeout)"
+    r"|(?P<nccl>checkForNCCLErrors\w*))\b"
+)
+"""torch's NCCL watchdog ends the process: for a timeout, an error of NCCL, or one of these or of CUDA."""
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 
 RULES: Tuple[LogRule, ...] = (
@@ -165,7 +170,7 @@ RULES: Tuple[LogRule, ...] = (
         r"amdgpu.{0,60}(?:Failed to (?:evict (?:process )?queue|suspend process)|Failed to quiesce|sq_intr: error"
         r"|MES failed to respond"
         r"|qcm fence wait loop timeout|cp might be in an unrecoverable state)",
-        "the driver could not stop a GPU queue",
+        "the driver could not stop a GPU queue, so the GPU probably hangs",
         "Linux kfd_device_queue_manager.c, amdgpu mes_v*.c",
     ),
     LogRule(
@@ -206,7 +211,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "watchdog-raised",
-        r"Exception raised from (?:ncclCommWatchdog|watchdogHandler|runLoop|heartbeatMonitor)\b",
+        rf"{WATCHDOG_RAISED}|Exception raised from heartbeatMonitor\b",
         "torch's NCCL watchdog thread ended with an exception",
         _TORCH,
         wait=_DEAD,

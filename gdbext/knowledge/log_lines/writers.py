@@ -12,6 +12,9 @@ LAUNCHER_SAW = r"(?:noticed that|has exited due to) process rank (?P<rank>\d{1,6
 
 _FILE = r"(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go|inl?):)"
 
+THREAD_OF_UCX = r"\[[^\]\s:]{1,80}:(?P<pid>\d{1,9}) {0,9}:\d{1,6}:(?P<tid>\d{1,9})\] {1,4}(?P<says>\S.{0,400})"
+"""UCX log.c: host, pid, number of the thread and its id, then what it says."""
+
 WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(
         r"^(?:\[[\d :.,-]{8,40}\] )?\[?"

@@ -19,6 +19,7 @@ import enum
 from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
+from gdbext.knowledge.log_lines.last_words import PROMPT
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import merge_mention
@@ -62,6 +63,7 @@ _LISTED = {False: ("faulthandler", "gdb"), True: ("faulthandler", "gdb", "traceb
 """Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
 _OF_UCX = regex(r"\[[^\]\s]{1,80}:\d{1,9} {0,9}:\d{1,6}:(?P<tid>\d{1,9})\] Caught signal")
 """UCX's word of a signal, whose stack follows with the number of its thread: several ranks may die at once."""
+_AT_PROMPTS = ("gdb", "lldb")
 _OF_A_CORE = "Program terminated with signal"
 """gdb's word for a core, in which the thread that died is the first."""
 
@@ -101,6 +103,7 @@ class Assembler:
         self._is_interrupted = False
         self._has_commands = False  # somebody typed at a debugger: frames are printed again by `up` and `frame 3`
         self._asked = False  # the last of them asks which thread is selected
+        self._debugger = ""  # at whose prompt they were typed
         self._taking: Dict[Type[Event], Callable[..., None]] = {
             ThreadHead: self._head,
             ProcessHead: self._process_head,
@@ -297,6 +300,7 @@ class Assembler:
         thread.complain(head.problem)
         thread.complain(self._device)
         thread.complain(self._beside)
+        thread.complain(PROMPT.format(self._debugger) if self._debugger and tool in _AT_PROMPTS else "")
         self._beside = ""
         process.add(thread)
         self._thread, self._state = thread, State.OPEN
@@ -376,6 +380,7 @@ class Assembler:
     def _command(self, prompt: Prompt, tool: str) -> None:
         self._has_commands = True
         self._asked = prompt.asks
+        self._debugger = prompt.debugger
 
     def _interrupt(self, _: Interrupted, tool: str) -> None:
         self._is_interrupted = True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, FREED, FREES, RUNTIMES
-from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, HANDLERS, RAISED
+from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, HANDLERS, LOGGED, RAISED
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
@@ -154,6 +154,10 @@ class Thread:
         head = self.head
         if (head.id is None or self.kind == "ucx") and not (self.kind == "traceback" and self._ended_well()):
             self.complain(self._made_by())
+        if self.kind == "traceback" and self.logged:
+            called = _CALLED.match(self.code) if self.reversed else None
+            self.complain(LOGGED)
+            self.complain(CALLS.format(what=f"{called['name']}()") if called is not None else "")
         if self.kind == "faulthandler" and head.current and frames and not self.problems:
             self.complain(CURRENT)
         gaps = self._gaps()

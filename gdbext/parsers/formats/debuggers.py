@@ -33,6 +33,7 @@ _DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SI
 _AT_A_STOP = regex(r"stop reason = (?:" + STOPS_OF_LLDB + r")[^,\n]{0,80}")
 _PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
 _SHOWS_STACK = regex(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
+_LETS_GO = regex(r"(?:q|quit|exit|k|kill|detach|process (?:detach|kill))\b")
 _ATTACH = regex(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
 
 
@@ -146,7 +147,11 @@ def _prompt(match: Match[str]) -> Event:
     return (
         ProcessHead(pid=int(attach.group(1)))
         if attach
-        else Prompt(bool(_SHOWS_STACK.match(command)), command.strip() == "thread")
+        else Prompt(
+            bool(_SHOWS_STACK.match(command)),
+            command.strip() == "thread",
+            "" if _LETS_GO.match(command) else match.group("debugger"),
+        )
     )
 
 
@@ -230,7 +235,7 @@ ROWS: Tuple[Row, ...] = (
     ),
     row("lldb", "frame #", r"\s{0,8}\*?\s{0,4}frame " + _COUNT + r"(?:(?P<pc>0x[0-9a-f]+) )?(?P<body>.+)", _lldb_frame),
     row("gdb", "#", r"\s{0,12}(?:=>|\*)?\s{0,4}" + _COUNT + r"(?P<body>\S.*)", _gdb_frame),
-    row("", "db) ", r"\((?:cuda-)?(?:gdb|lldb)\) (?P<command>.*)", _prompt),
+    row("", "db) ", r"\((?P<debugger>(?:cuda-)?(?:gdb|lldb))\) (?P<command>.*)", _prompt),
     row("gdb", "ttaching to ", r"Attaching to (?:program: .*, )?(?:process|pid) (?P<pid>\d{1,9})", process_head),
     row(
         "gdb",

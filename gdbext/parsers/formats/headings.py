@@ -159,7 +159,8 @@ ROWS: Tuple[Row, ...] = (
     row(
         "",
         " ",
-        r"(?:\S{0,60}[$#%] |\+ )?(?:sudo )?(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
+        r"(?:(?:\[\S{1,60} \S{1,60}\]|\S{0,60})[$#%] |\+ )?(?:sudo )?"
+        r"(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
         r"[^|;]{0,80}? (?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
         process_head,
     ),

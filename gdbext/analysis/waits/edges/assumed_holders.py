@@ -11,7 +11,7 @@ from gdbext.analysis.view.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import in_profiler
 from gdbext.analysis.waits.thread_numbers import deciding_function
-from gdbext.knowledge.causes.held_by_frames import INSIDE_LOCKS, LET_GO_IN, LOOPS, NAME_ENDINGS
+from gdbext.knowledge.causes.held_by_frames import BREAKS_IN, INSIDE_LOCKS, LET_GO_IN, LOOPS, NAME_ENDINGS
 from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.frames.system.code_owners import PYTHON_EXTENSIONS
 from gdbext.knowledge.frames.system.libc import JOINS
@@ -27,6 +27,7 @@ _AT_REST = (Given.TEXT, Given.CORE)
 _WORKS = ("native-compute", "python-code")
 _OF_PYTHON = ("os-join", "os-condvar", "os-futex")
 _inside, _loop, _let_go, _suffix = map(regex, (INSIDE_LOCKS, LOOPS, LET_GO_IN, NAME_ENDINGS))
+_breaks_in = regex(BREAKS_IN)
 _extension = regex(PYTHON_EXTENSIONS)
 _DEEPEST = 8  # template arguments within template arguments
 _arguments = regex(r"<[^<>]*>")
@@ -73,18 +74,33 @@ def _joined(drawing: Drawing, waiter: Party, others: Sequence[Party]) -> None:
 
 
 def _again(drawing: Drawing, party: Party) -> None:
-    """A lock that its owner took further out, before it called other code that came back to it."""
+    """A lock that its owner took further out, before it called other code that came back to it. The owner may be one
+    function, where an exit or a signal has broken into it."""
     frames = _asking(party)
     wanted = owner_of(frames[0]) if frames else None
+    own = owner_of
+    if wanted is None and frames and _breaks_in_twice(frames):
+        own, wanted = _name, _name(frames[0])
     foreign = False
     for frame in frames[1:]:
-        owner = owner_of(frame)
+        owner = own(frame)
         if foreign and wanted is not None and owner == wanted and not _loop.match(_called(frame)):
             lock = open_lock(drawing, party)
             if lock is not None:
                 drawing.join(lock, drawing.of(party), "holds", "assumed")
             return
         foreign = foreign or (owner is not None and owner != wanted)
+
+
+def _breaks_in_twice(frames: Sequence[Frame]) -> bool:
+    """Whether a function is entered again by what an exit, an abort or a signal runs, while it is still at work."""
+    names = [frame.function or "" for frame in frames]
+    again = next((number for number, name in enumerate(names[1:], 1) if name == names[0]), 0)
+    return bool(names[0]) and any(map(_breaks_in.match, names[1:again]))
+
+
+def _name(frame: Frame) -> Optional[str]:
+    return frame.function
 
 
 def _kept(drawing: Drawing, party: Party, others: Sequence[Party]) -> None:

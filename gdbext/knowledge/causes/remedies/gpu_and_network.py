@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import AFTER_HANG, SANITIZER
 from gdbext.knowledge.frames.system.linux_kernel import (
     AMD_MODULES,
     INTEL_MODULES,
@@ -68,7 +68,6 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         rules=(
             "xid",
             "ecc",
-            "gpu-reset",
             "gpu-page-fault",
             "queue-aborted",
             "gpu-does-not-go-on",
@@ -79,11 +78,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "gpu-fault",
+        AFTER_HANG,
+        "a driver resets a GPU that hangs; the reset ends all work on it, and where it fails only a reboot helps",
+        "Linux drivers/gpu/drm, amdgpu_device.c, amdgpu_device_gpu_recover",
+        rules=("gpu-work-timed-out", "gpu-hang", "gpu-reset"),
+        reported=(),
+    ),
+    RemedyRule(
+        "gpu-fault",
         "Read the driver's error on the host (dmesg -T | grep -iE 'xid|nvrm|amdgpu'); for an illegal access on an "
         "NVIDIA GPU, run a reproducer under compute-sanitizer: gdbext run --sanitizer -- COMMAND",
         "the driver's error tells whether the program, the memory or the bus failed",
         "NVIDIA Xid catalogue",
-        not_rules=("kernel-assert", "illegal-access"),
+        not_rules=("kernel-assert", "illegal-access", "gpu-work-timed-out", "gpu-hang", "gpu-reset"),
         reported=(),
     ),
     RemedyRule(

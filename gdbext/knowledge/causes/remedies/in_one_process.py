@@ -11,14 +11,17 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     GIL_HOLDER,
     JOINS_CHILDREN,
     JOINS_OF_PYTHON,
+    OF_CUDA,
     SHUTS_DOWN,
     SLEEPS,
     STATIC_INITIALIZER,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
+from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.knowledge.row_kinds import RemedyRule
 
+_DEAD_OR_LOCKED = ("exited-or-crashed", "mutex")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
@@ -272,12 +275,41 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
-        "Stop threads and free CUDA objects before main() returns (in Python: before the script ends), not in static "
+        "If something else is wrong, look for its error elsewhere in the log; to end the message, close the object "
+        "yourself (`with`, close()), or update its library",
+        "Python prints and ignores an exception in __del__, which may run in any thread and at any time",
+        "Python documentation, object.__del__, sys.unraisablehook",
+        line=IGNORED,
+        not_line=FATAL,
+    ),
+    *(
+        RemedyRule(
+            "destructor-or-teardown",
+            "Stop threads and free CUDA objects before main() returns (in Python: before the script ends), not in "
+            "static destructors or exit handlers",
+            "during exit the driver or the interpreter may already be shut down",
+            "NVIDIA/nccl#829",
+            kinds=kinds,
+            through=through,
+            line=line,
+            not_rules=("stream-locked-at-its-end",),
+        )
+        for kinds, through, line in (
+            ((*ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw"), "", ""),
+            (_DEAD_OR_LOCKED, OF_CUDA, ""),
+            (_DEAD_OR_LOCKED, "", OF_CUDA),
+        )
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
+        "Stop threads and free objects before main() returns (in Python: before the script ends), not in static "
         "destructors or exit handlers",
-        "during exit the driver or the interpreter may already be shut down",
-        "NVIDIA/nccl#829",
-        kinds=(*ALLOCATES, "stream-sync", "device-sync", "cuda-error-throw", "exited-or-crashed", "mutex"),
+        "during exit libraries and the interpreter may already be shut down",
+        "ISO C++, basic.start.term; CPython pylifecycle.c",
+        kinds=_DEAD_OR_LOCKED,
         not_rules=("stream-locked-at-its-end",),
+        not_through=OF_CUDA,
+        not_line=f"{OF_CUDA}|{IGNORED}",
     ),
     RemedyRule(
         "shm-too-small",

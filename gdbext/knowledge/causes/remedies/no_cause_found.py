@@ -3,11 +3,14 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.remedies.remedy_constants import (
+    AFTER_HANG,
     ALLOCATES,
     APPLE,
     CHILD_WAITS,
     FOR_THE_GPU,
     GIL_HOLDER,
+    GRPC_CALLS,
+    GRPC_IN_PYTHON,
     MUTEX_ADDRESS,
     OF_LOCKED,
     PARENTS,
@@ -15,12 +18,14 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
 
@@ -187,6 +192,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "In the log of every rank, read the line above `Exception raised` (`Watchdog caught collective operation "
+        "timeout`, or the error): a rank that has another one, or none, is the suspect",
+        "the watchdog of torch ends a rank when others did not come, or an error was found",
+        "torch ProcessGroupNCCL.cpp, ncclCommWatchdog",
+        kinds=("exited-or-crashed",),
+        line=WATCHDOG_RAISED,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         "Read the log lines just before the crash; to see all threads and variables, open {core}",
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205; coredumpctl(1)",
@@ -295,6 +310,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Dump the launcher's daemon on this host too (orted, prted, slurmstepd, hydra_pmi_proxy or mpirun): {dump of "
+        "each} > launcher.txt; check that its PMIx version fits that of the program",
+        "that daemon is the PMIx or PMI server that has not answered; the dumps of the ranks do not show it",
+        "pmix.h, PMIx_Get; Open MPI and Slurm documentation, PMIx",
+        kinds=("mpi",),
+        through=PMIX_GET,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         "Dump every process of the job into its own file: {dump of each} > rank0.txt (then "
         "rank1.txt, ...); then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
@@ -372,6 +398,28 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("io",),
         through=RDMA_COMMANDS,
         given=("text", "core"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Check the server of that call (does it run? what does its log say?) and the connection to it: ss -tnpo | grep "
+        "pid={pid}; give the call a deadline, so that it fails instead of waiting forever",
+        "a synchronous gRPC call returns when its server has answered, its connection fails or its deadline is over",
+        "gRPC documentation, Deadlines; ss(8)",
+        kinds=("io",),
+        through=GRPC_CALLS,
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Check the server of that call (does it run? what does its log say?) and the connection to it: ss -tnpo | grep "
+        "pid={pid}; give the call a deadline, so that it fails instead of waiting forever",
+        "a synchronous gRPC call returns when its server has answered, its connection fails or its deadline is over",
+        "gRPC documentation, Deadlines; ss(8)",
+        kinds=("io",),
+        rules=(GRPC_IN_PYTHON,),
+        alone=True,
+        given=("text",),
     ),
     RemedyRule(
         "unknown",
@@ -471,11 +519,19 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        AFTER_HANG,
+        "a queue that the driver cannot stop usually means that the GPU hangs, and a reset follows",
+        "Linux kfd_device_queue_manager.c, amdgpu_device.c",
+        rules=("queue-eviction",),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
         "Read the kernel log, starting at the GPU driver's first message: journalctl -k | grep -iE "
         "'amdgpu|nvrm|xid|i915|xe '",
         "the first error names what failed; what follows are its effects",
         "NVIDIA Xid catalogue; Linux drivers/gpu/drm/amd",
-        rules=("queue-eviction", "driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
+        rules=("driver-failed-itself", "hung-task", "cpu-stuck", "crash-in-kernel-log"),
         given=("log",),
     ),
     RemedyRule(

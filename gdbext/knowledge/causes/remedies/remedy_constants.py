@@ -16,6 +16,13 @@ CHILD_WAITS = r"_*(?:GI_+)?_*(?:wait4|waitpid|waitid|libc_wait)(?:_nocancel|64)?
 RDMA_COMMANDS = r"ibv_cmd_\w+|execute_ioctl$|cxil_\w+$"
 """A write() or an ioctl() to the file of a network's driver: /dev/infiniband/uverbsN (rdma-core libibverbs/cmd*.c),
 /dev/cxiN (libcxi.c)."""
+GRPC_CALLS = r"grpc::(?:internal::)?(?:Client(?:Reader|Writer|ReaderWriter)|BlockingUnaryCall(?:Impl)?)\b"
+GRPC_IN_PYTHON = "grpc-call"
+"""Synchronous calls of a gRPC client (grpcpp sync_stream.h, client_unary_call.h), and the frame rule of grpcio's."""
+AFTER_HANG = (
+    "See in the later lines of the kernel log whether the driver has reset the GPU (reboot the host if that failed); "
+    "then restart every job that used this GPU"
+)
 POLLS = (
     rf"{RETURNS_AT_ONCE}|update_time_cache$|vgetns$|__vdso_\w+$|do_(?:monotonic|realtime)\w*$"
     r"|_*(?:vdso_)?(?:clock_)?gettime(?:ofday)?$"
@@ -47,6 +54,8 @@ OF_LOCKED = rf"(?:.*(?:::|\.))?{RUNS_LOCKED}"
 """A function that runs with a lock held, by its name."""
 SLEEPS = r"(?:Nt|Zw)DelayExecution|SleepEx?$|_*(?:GI_)?(?:clock_)?(?:nano|u)?sleep(?:_nocancel|64)?$"
 """Calls that sleep for a fixed time: in a loop, until something else is done."""
+OF_CUDA = r".*(?:\bcu(?:da|blas|dnn|fft)?[A-Z]|CUDA|[Cc]uda|nccl|NCCL|\bhip[A-Z]|\bHIP|torch)"
+"""Functions and lines of CUDA, HIP, NCCL and of torch, which calls them."""
 JOINS_CHILDREN = r"_shutdown_workers$|_*(?:GI_+)?_*wait(?:pid|4|id)$"
 JOINS_OF_PYTHON = r"wait_for_thread_shutdown$"
 """CPython waits at its end for the threads that are no daemons."""

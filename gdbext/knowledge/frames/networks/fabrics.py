@@ -9,6 +9,8 @@ PMIX_CALLS = (
     r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$"
 )
 """Requests to the server of the launcher: prted, orted, slurmstepd or hydra's proxy (pmix.h, pmi.h)."""
+PMIX_GET = r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Get|KVS_Get|Info_Get(Job|Node)Attr)$"
+"""Asks that server for one value: of the job, or one that another process publishes. A fence waits for all."""
 JOB_STARTS = (
     r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_Init|ompi_(mpi_init|mpi_instance_init\w*|rte_init)|orte_init|MPID_Init"
     r"|MPIR?I?I?_Init\w*"

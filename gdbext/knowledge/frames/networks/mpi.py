@@ -132,6 +132,13 @@ RULES = (
         helper="MPI event loop",
     ),
     FrameRule(
+        "event-loop-wait",
+        "io",
+        r"(e?poll|select|kq|evport|devpoll|win32)_dispatch$",
+        "libevent epoll.c, poll.c, select.c: its loop waits there, whoever runs the loop",
+        rank=LEAF + 2,
+    ),
+    FrameRule(
         "event-loop-clock",
         "io",
         r"update_time_cache$",

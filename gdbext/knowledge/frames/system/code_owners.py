@@ -22,7 +22,8 @@ C_LIBRARY_FUNCTIONS = (
     r"|__invoke\w*|chrono|function|call_once|recursive_mutex|shared_mutex|lock_guard|scoped_lock|shared_lock|__shared_mutex_\w+|__glibcxx_rwlock_\w+|__atomic_wait\w*|__detail)\b"
     r"|__gthread_\w+|(std::)?execute_native_thread_routine"
     r"|nsync::|AbslInternal(PerThreadSem|SpinLock)\w*|absl::(\w+::)?(synchronization_internal|base_internal|CondVar|Mutex|Notification)\b"
-    r"|(tensorflow|tsl)::(condition_variable|mutex)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
+    r"|(tensorflow|tsl)::(condition_variable|mutex|Notification|BlockingCounter)\b|boost::(condition_variable|unique_lock|mutex|latch)\b"
+    r"|(rocksdb|leveldb)::(port::)?(Instrumented)?(CondVar|Mutex\w*)\b|std::(sys|sys_common)::|parking_lot(_core)?::|lock_api::|folly::(Baton|detail::Futex)"
     r"|runtime\.(asm)?cgocall$|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
     r"|std::__\w+::(__thread_proxy|__thread_execute|__invoke)\b|boost::detail::thread_data<|cnd_\w*wait$|mtx_\w*lock$|thrd_\w+$"
     r"|CRYPTO_THREAD_(?:read|write)_lock$"
@@ -150,10 +151,13 @@ LOOPS_FOR_WORK = r"(?i:loop|work|thread|listen|serve|schedul|dispatch|consum|mon
 _BEGUN = (
     r"init|initiali[sz]e\w*|set_?up|load|save|sync|synchroni[sz]e|compile|connect|all_?reduce"
     r"|all_?gather|broadcast|train|fit|forward|backward|generate|predict|infer|prefill|checkpoint"
-    r"|wait_?(?:for_?|until_?)?(?:all|complet\w*|done|finish\w*|ready|result\w*|devices?|stream|ops)"
+    r"|wait_?(?:for_?|until_?)?(?:all|complet\w*|done|finish\w*|ready|result\w*|devices?|stream|ops|compact\w*|flush\w*)"
 )
 BEGUN_WORK = rf"(?:(?:^|_)|(?<=[a-z0-9])(?=[A-Z]))(?i:{_BEGUN})(?=$|_|\d|(?<=[a-z])[A-Z])"
 """Searched there: what somebody has begun and waits for the end of."""
+
+BEGUN_CALLS = r"(?:\w+::)*\w*Session::Run(?:$|\()"
+"""Matched with the whole name: calls of that kind whose last name says too little (TensorFlow, ONNX Runtime)."""
 
 RUNS_LOCKED = r"(?!(?i:is|was|not|if|try)_?[lL])\w*(?<![uU]n)(?:(?<=_)locked|(?<=[a-z0-9])Locked)$"
 """How functions are called that must be called with their object's lock held."""
