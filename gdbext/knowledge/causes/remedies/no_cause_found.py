@@ -15,6 +15,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
@@ -325,12 +326,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Print all threads of the core file: gdb PROGRAM CORE -batch -ex 'thread apply all bt' > dump.txt; then gdbext "
+        "diagnose dump.txt",
+        "a core file shows one moment; its other threads may tell what the process waited for",
+        "gdb manual, core-file",
+        kinds=_NOT_DEAD,
+        line=DUMPED,
+        pasted_from=r"text:gdb$",
+        whole=False,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         f"Dump all threads twice{_TWICE} the program's own frames, not the innermost ones, which change while it polls",
         "a thread that polls runs all the time, also where what it asks for never comes",
         "MPI 4.1, MPI_Test; libevent event.c",
         through=POLLS,
         alone=True,
         pasted_from=_NOT_OF_CORE_FILES,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -342,6 +356,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         alone=True,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -383,6 +398,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         whole=False,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=f"{RDMA_COMMANDS}|{CHILD_WAITS}",
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -458,6 +474,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         not_kinds=_MAY_RUN,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
