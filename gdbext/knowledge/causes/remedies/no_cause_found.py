@@ -467,6 +467,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Dump the ranks that are not in the text, too: {dump of each} > rank0.txt (then rank1.txt, ...), or `bt` for "
+        "all of them in a parallel debugger; then gdbext diagnose rank*.txt",
+        "ranks with equal stacks are victims of one that stands elsewhere",
+        "NVIDIA/nccl#719",
+        kinds=_OF_PEERS,
+        alone=False,
+        gaps=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         f"Take two dumps{_TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
