@@ -135,6 +135,7 @@ class RemedyRule:
     absent: Optional[bool] = None  # only where ranks have no process / where all have one
     named: Optional[bool] = None  # only where the culprit was seen / where it was not
     alone: Optional[bool] = None  # only where one process was seen / where several were
+    gaps: bool = False  # only where the text has no stack of a rank with a lower number than one that it has
     whole: Optional[bool] = None  # only where all threads of the one process were read / where some may be missing
     itself: Optional[bool] = None  # only where a thread waits for a lock that it holds / where none does
     helpers: bool = False  # only where no thread but helpers was read

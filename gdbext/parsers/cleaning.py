@@ -8,6 +8,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern
 
 from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.model.text.patterns import regex, union_pattern
+from gdbext.parsers.rank_sets import ranks_of_line
 
 
 class Stream(NamedTuple):
@@ -135,7 +136,8 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         if "&" in text and _ENTITY.search(text):
             text = html.unescape(text).replace("\xa0", " ")
         error = 'File "' in text and _LOGGED_ERROR.match(text) is not None
-        stream, text = split_prefix(text)
+        group, members, text = ranks_of_line(text)
+        stream, text = (Stream(group), text) if members else split_prefix(text)
         said, _, rest = text.partition("Traceback (most recent")
         if rest and ("xception" in said or "rror" in said):
             yield stream, said.rstrip()  # who says so died of what comes
@@ -146,7 +148,8 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         if "0x" in text:
             text = with_plus(text)
         stream = stream._replace(error=error, repeated=repeated) if error or repeated else stream
-        yield stream, "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
+        text = "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
+        yield from ((stream._replace(rank=rank), text) for rank in members or (stream.rank,))
 
 
 def _cells(lines: Iterable[str]) -> Iterator[str]:

@@ -207,7 +207,11 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ),
         ("batch-14/pt75512-traceback", "usually because its process ended", "the other ranks' logs"),
         ("batch-14/pt61670-log", "So this process cannot continue.", "the other ranks' logs"),
-        ("batch-9/qwentrt60-ucx", "died of SIGSEGV in createInferRuntime_INTERNAL", "the log lines just before"),
+        (
+            "batch-9/qwentrt60-ucx",
+            "died of SIGSEGV in a function of TensorRT without a name",
+            "the log lines just before",
+        ),
         (
             "batch-13/nvdocker1648-xid",
             "Xid 119 on GPU 0000:61:00 (the GPU system processor (GSP) did",

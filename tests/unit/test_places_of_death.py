@@ -34,6 +34,25 @@ CALLED = """[node1:342:0:345] Caught signal 11 (Segmentation fault: address not 
  1 0x00000000000bde56 pncclReduceScatter()  ???:0
  2 0x00000000000be816 train_step()  ???:0
 """
+STRIPPED = """[node1:342:0:345] Caught signal 11 (Segmentation fault: address not mapped to object at address (nil))
+==== backtrace (tid: 345) ====
+ 0 0x0000000000042520 __sigaction() ???:0
+ 1 0x00000000010d475f createInferRuntime_INTERNAL() ???:0
+ 2 0x000000000107dd42 getInferLibVersion() ???:0
+ 3 0x00000000010b59b1 {third}() ???:0
+ 4 0x0000000000127022 app::Runtime::Runtime() :0
+ 5 0x0000000000039bb5 TRITONBACKEND_ModelInstanceInitialize() ???:0
+"""
+TWO_HANDLERS = """41 0x000000000028aa23 std::_Function_handler<void (), app::Models::load(int, std::function<void ()>&&)::{{lambda()#2}}>::_M_invoke()  models.cc:0
+42 0x00000000003ded82 std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::Pool::Pool(unsigned long)::{{lambda()#1}}> > >::_M_run()  pool.cc:0
+43 0x00000000000dc253 std::error_code::default_error_condition()  ???:0
+44 0x0000000000094ac3 pthread_condattr_setpshared()  ???:0
+=================================
+{between}[node1:00116] *** Process received signal ***
+[node1:00116] Signal: Segmentation fault (11)
+[node1:00116] [ 0] /usr/lib/libc.so.6(+0x42520)[0x7f2879822520]
+[node1:00116] [ 1] /opt/ucx/lib/libucs.so.0(ucs_arbiter_dispatch_nonempty+0x72)[0x7f28489e8862]
+"""  # noqa: E501
 PYTHON = """Fatal Python error: {error}
 
 Current thread 0x00007fddf2235640 (most recent call first):
@@ -107,6 +126,18 @@ def verdict(text):
         (UCX, "died of SIGSEGV in ucp_mem_type_pack (dt.c:80)"),
         (EXPORTS, "a recursive function without a name (nearest exported symbol: pncclReduceScatter)"),
         (CALLED, "died of SIGSEGV in pncclReduceScatter"),
+        (EXPORTS, "Thread 345 of pid 342 died"),
+        (
+            STRIPPED.format(third="createInferRuntime_INTERNAL"),
+            "createInferRuntime_INTERNAL), called from app::Runtime",
+        ),
+        (STRIPPED.format(third="buildEngine"), "died of SIGSEGV in createInferRuntime_INTERNAL"),
+        (TWO_HANDLERS.format(between=""), "Pid 116 died of SIGSEGV in ucs_arbiter_dispatch_nonempty (libucs.so.0)"),
+        (TWO_HANDLERS.format(between="loading ...\n"), "and pid 116 died in ucs_arbiter"),  # perhaps of another rank
+        (
+            TWO_HANDLERS.partition("====")[0].format(),
+            "died in a function that the text does not show (frames 0-40 are missing), reached through app::Models",
+        ),
         (PYTHON.format(error="Segmentation fault"), "in native code called from begin_forward"),
         (SET_UP.format(inner="commFree", outer="ncclCommInitAll"), "something in ncclCommInitAll had failed first"),
         (PANIC, 'queue.rs:87:14: Queue dropped the receiver: "Full(..)""'),

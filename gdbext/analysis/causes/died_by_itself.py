@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.frame_facts import NAMES
@@ -10,8 +11,8 @@ from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.stacks.text_kind import missing_inside
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.view.places import ONLY_REPORTS, died_at, only_reports, place, where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.places import ONLY_REPORTS, died_at, only_reports, place, says_nothing, where
+from gdbext.analysis.view.wording import of_process, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
     CALLED_OFF,
@@ -29,7 +30,7 @@ from gdbext.knowledge.frames.failures import (
     UNDONE,
     WINDOWS_FAULTS,
 )
-from gdbext.knowledge.frames.system.code_owners import PUBLIC
+from gdbext.knowledge.frames.system.code_owners import EXPORTS_OF_STRIPPED
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
 from gdbext.model.stack import Frame
@@ -46,7 +47,9 @@ _NAMES_RETURNS = regex(r"text:(?:gdb|lldb)|core")
 _REASON_OF_UCX = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
 _ADDRESS = regex(FAULT_ADDRESS)
 _FIRST_PAGES = 65536  # an access here is one through a null pointer
-_PUBLIC, _WRITES = regex(PUBLIC), regex(r"write\w*$|flush$|print$|emit$")
+_EXPORTS = [(library, regex(names)) for library, names in EXPORTS_OF_STRIPPED]
+_NOTHING = regex(r"(?!)")
+_WRITES = regex(r"write\w*$|flush$|print$|emit$")
 _IN_HANDLER, _FATAL = regex(REPORTERS), regex(r"Fatal Python error")
 _UNDOES, _SETS_UP = map(regex, UNDONE)
 _OF_WINDOWS = [(regex(pattern), name) for pattern, name in WINDOWS_FAULTS]
@@ -114,12 +117,20 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(who(dead))} died{signal_of(dead[0])} in {spot}{when}{_address(dead[0])}."
+        summary=f"{start(_dead(dead[0]))} died{signal_of(dead[0])} in {spot}{when}{_address(dead[0])}."
         + (f" {ONLY_REPORTS}" if only_reports(dead[0]) else "")
         + _on_error_path(dead[0]),
         culprits=tuple(dead),
         evidence=evidence_of(dead, ()),
     )
+
+
+def _dead(one: Party) -> str:
+    """`thread 9218 of pid 9192`, where the tool's heading names the thread by its LWP and it is not the main one."""
+    process, thread = one.process, one.thread
+    if thread is None or thread.lwp is None or thread.id != str(thread.lwp) or thread.lwp == process.pid:
+        return who([one])
+    return f"thread {thread.lwp}{of_process(process.label)}"
 
 
 def _another_crashed(one: Party) -> bool:
@@ -161,18 +172,25 @@ def _handler_frames(source: str, calls: Sequence[Frame]) -> int:
 
 
 def _nearest_export(one: Party) -> str:
-    """Of a library without symbols, for whose own functions the tool prints the nearest name that it exports."""
+    """Of a library without symbols, for whose own functions the tool prints the nearest names that it exports. Whoever
+    called the library has a name that is right."""
     frames = [
         frame
         for frame in (one.thread.calls if one.thread is not None else ())
         if not _IN_HANDLER.match(frame.function or "")
     ]
-    same = list(itertools.takewhile(lambda frame: frame.function == frames[0].function, frames))
-    if len(same) < _IN_A_ROW or not _PUBLIC.match(same[0].function or ""):
+    name = (frames[0].function if frames else None) or ""
+    library, exports = next((row for row in _EXPORTS if row[1].match(name)), ("", _NOTHING))
+    alike = exports if library else regex(re.escape(name) + "$")
+    same = list(itertools.takewhile(lambda frame: alike.match(frame.function or ""), frames))
+    if len(same) < _IN_A_ROW or not exports.match(name):
         return ""
     places = {frame.pc for frame in same}
     recursive = "a recursive function" if len(places) < len(same) else "a function"  # the same addresses come again
-    return f"{recursive} without a name (nearest exported symbol: {same[0].function})"
+    caller = next((frame for frame in frames[len(same) :] if not says_nothing(frame)), None)
+    called = f", called from {place(caller)}" if caller is not None else ""
+    owner = f" of {library}" if library else ""
+    return f"{recursive}{owner} without a name (nearest exported symbol: {name}){called}"
 
 
 def stream_keeper(view: JobView) -> str:

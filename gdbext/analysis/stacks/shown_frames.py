@@ -51,7 +51,7 @@ def engine_frame(
     for number in numbers:
         if not (stack[number].vendor or stack[number].system or stack[number].entry):
             return number
-    named = (number for number in numbers if stack[number].name and not stack[number].system)
+    named = (one for one in numbers if stack[one].name and not (stack[one].system or stack[one].entry))
     return next(named, None) if fatal else None
 
 

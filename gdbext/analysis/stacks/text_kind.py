@@ -13,6 +13,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _MISSING = regex(r"not in the text: (?P<frames>frames 0-(?!1\b)\d{1,6})(?:,|$)")
+_LOST = regex(r"not in the text: frames? (?P<numbers>0(?:-\d{1,6})?)(?:,|$)")
 _HUNG = regex(HUNG)
 _ENDINGS = [([regex(one) for one in row.through], row) for row in ENDINGS]
 _LEFT_BY_SIGNAL = regex(INTERRUPTED)
@@ -85,6 +86,15 @@ def missing_inside(thread: Optional[ThreadStack]) -> str:
         return ""
     found = next(filter(None, map(_MISSING.match, thread.problems)), None)
     return found["frames"] if found else ""
+
+
+def lost_inside(thread: Optional[ThreadStack]) -> str:
+    """`frames 0-4 are`, `frame 0 is`: the same of a thread that nothing has ended, of which any frame may be lost."""
+    lines = thread.problems if thread is not None else ()
+    found = next(filter(None, map(_LOST.match, lines)), None)
+    if found is None:
+        return ""
+    return f"frames {found['numbers']} are" if "-" in found["numbers"] else "frame 0 is"
 
 
 def ending(thread: Optional[ThreadStack]) -> Optional[Ending]:

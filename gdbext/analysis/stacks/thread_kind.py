@@ -266,7 +266,7 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
     python = next((number for number, frame in enumerate(stack) if frame.python), None)
     if python is not None and any(not _is_interpreter(frame) for frame in stack[:python]):
         python = None
-    busy = next((number for number, frame in enumerate(stack) if not frame.system), None)
+    busy = next((number for number, frame in enumerate(stack) if not (frame.system or frame.entry)), None)
     if busy is not None and (stack[busy].name is None and not _may_compute(stack[busy])):
         busy = None
     own = busy is not None and not stack[busy].vendor

@@ -55,7 +55,8 @@ def missing_lines(view: JobView, best: Candidate) -> Tuple[str, ...]:
     if view.given is not Given.LOG and not _has_communicators(view):
         lines.append("missing: NCCL's communicators (no symbols were found); equal calls count as the same collective")
     if not view.has_two_looks and (best.cause in ("unknown", "not-a-hang") or best.confidence == "low"):
-        lines.append(_SECOND.get(view.given, _SECOND[Given.LIVE]))
+        of_core = all(process.source == "text:coredump" for process in snapshot.processes)
+        lines.append(_SECOND.get(Given.CORE if of_core else view.given, _SECOND[Given.LIVE]))
     return tuple(lines[:_MOST])
 
 

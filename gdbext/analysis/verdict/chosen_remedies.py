@@ -201,6 +201,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.named is not None and rule.named != bool(best.culprits):
         return False
+    if rule.gaps and not view.gaps:
+        return False
     if rule.alone is not None and rule.alone != _is_alone(view):
         return False
     if rule.not_kinds and _is_alone(view) and not kinds.isdisjoint(rule.not_kinds):

@@ -8,7 +8,7 @@ from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
-from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
+from gdbext.analysis.stacks.text_kind import ending, lost_inside, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
 from gdbext.analysis.view.places import (
@@ -31,16 +31,22 @@ from gdbext.knowledge.causes.lone_waits import (
     DOES,
     ENDS_WITH_ALL,
     IDLE_OR_LOST,
+    LOST_INSIDE,
+    LOST_PLACE,
     MAIN_UNREAD,
+    MOVED,
+    MOVES,
     NAMED_LOCK,
     OPEN,
     OPEN_THERE,
     RUNS_LOCKED,
     UNENDED,
+    UNSEEN_PLACE,
     WITHOUT_TIMER,
     OpenThere,
 )
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
+from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
@@ -64,7 +70,9 @@ _EXITS = "kernel-exit"
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
 _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
-_CHILD = regex(CHILD)
+_NOWHERE = ("unknown", "python-code", "native-compute")
+"""Kinds of threads of which no row knows the wait."""
+_CHILD, _DUMPED = regex(CHILD), regex(DUMPED)
 _OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
@@ -96,6 +104,12 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         if nobody:
             shows = "the text has only the innermost frame of its stack, which" if one_frame else "its stack"
             does = f"waits for a lock; {shows} does not show which code asked for it"
+        lost = lost_inside(party.thread) if party.kind in _NOWHERE and there is None else ""
+        begins = (
+            bool(lost) and party.thread is not None and all(NAMES.known_frame(one).entry for one in party.thread.calls)
+        )
+        if lost:
+            does = filled_in(LOST_PLACE if begins else LOST_INSIDE, {"where": spot, "frames": lost})
         if shown is not None:
             does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
         if shown is not None and shown.open:
@@ -115,9 +129,11 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         elif party.kind in LOCKED and len(party.process.threads) > 1:
             explanation = f"The stacks do not show which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
-            usual = OPEN.get(party.kind, "A single dump cannot show whether it is making progress.")
+            usual = UNSEEN_PLACE if begins else OPEN.get(party.kind, MOVES)
             explanation = _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
-            if one_frame and there is None and not nobody:
+            if _is_of_core(party):
+                explanation = explanation.replace(MOVES, MOVED)
+            if one_frame and there is None and not (nobody or lost):
                 explanation = f"The text has only this one frame of the stack. {explanation}"
             explanation = filled_in(explanation, _UNREAD if given is Given.TEXT else _UNREAD_OF_CORES)
             explanation = past(explanation) if shown is not None and shown.when else explanation
@@ -155,6 +171,12 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _is_of_core(party: Party) -> bool:
+    """Whether the stack was read from a core file, or is what a tool has printed of one."""
+    process = party.process
+    return process.given is Given.CORE or process.source == "text:coredump" or any(map(_DUMPED.search, process.said))
 
 
 def _on_device(thread: ThreadStack) -> str:

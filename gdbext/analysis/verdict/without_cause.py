@@ -65,6 +65,11 @@ def without_cause(view: JobView) -> Candidate:
             f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes a long time; "
             f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} can tell."
         )
+        if view.gaps:
+            text = (
+                f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}. The stacks of the other ranks are "
+                "not in the text: one of them may be what these wait for."
+            )
     elif "fatal" in kinds:
         dying = [party for party in parties if party.group == "fatal"]
         others = [party for party in parties if party.group != "fatal"]

@@ -32,6 +32,7 @@ _SIZES = ("nRanks", "nranks", "world_size_")
 _OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
 _LIST = regex(LIST_OF_RANKS)
+_MOST_RANKS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +209,15 @@ class JobView:
         world = self.world_size
         found = {process.rank for process in self.snapshot.processes if process.rank is not None}
         return world is not None and len(found) + len(self.snapshot.absent) >= world and not self.unseen
+
+    @cached_property
+    def gaps(self) -> Tuple[int, ...]:
+        """Ranks that the job must have, by the numbers of those that a text has."""
+        numbers = {process.rank for process in self.snapshot.processes}
+        ranks = {one for one in numbers if one is not None}
+        if self.given is not Given.TEXT or len(ranks) < len(numbers) or not ranks or max(ranks) >= _MOST_RANKS:
+            return ()
+        return tuple(one for one in range(max(ranks)) if one not in ranks and one not in self.snapshot.absent)
 
     @cached_property
     def world_size(self) -> Optional[int]:

@@ -187,7 +187,9 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     outwards = [frame for frame in calls if not _is_beside(party, frame)]
     own = [frame for frame in outwards if NAMES.known_frame(frame).name or not NAMES.known_frame(frame).system]
     named = [frame for frame in calls if NAMES.known_frame(frame).name and not NAMES.known_frame(frame).entry]
-    for some in ([one for one in own if NAMES.known_frame(one).name], [one for one in own if one.library], named[-1:]):
+    lambdas = [frame for frame in named if _LAMBDA_OWNER.search(frame.function or "")]
+    names = [one for one in own if NAMES.known_frame(one).name]
+    for some in (names, [one for one in own if one.library], lambdas, named[-1:]):
         if some:
             return some[0]
     return inner

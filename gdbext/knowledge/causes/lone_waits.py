@@ -90,6 +90,14 @@ RUNS_LOCKED = (
 MAIN_UNREAD = "The main thread, thread 1, {unread}."
 """Behind that, where a debugger's first thread is not in the text."""
 
+MOVES = "A single dump cannot show whether it is making progress."
+MOVED = "A core file shows one moment, so it cannot tell slow from stuck."
+"""In place of that, of a core file."""
+LOST_INSIDE = "is in a function that the text does not show ({frames} missing), reached through {where}"
+LOST_PLACE = "has only its outermost frames in the text, where every thread begins ({frames} missing)"
+"""Where the text has lost the innermost frames: those that it has are not where the thread is."""
+UNSEEN_PLACE = "The text does not show what the thread is in."
+
 OPEN: Mapping[str, str] = {
     "pinned-host-alloc": _OF_THE_GPU,
     "device-alloc": _OF_THE_DRIVER,
@@ -114,7 +122,7 @@ OPEN: Mapping[str, str] = {
     "condvar-idle": IDLE_OR_LOST,
     "io": "{Unseen} which file, socket or device it waits for.",
 }
-"""Kinds without a row: a single dump cannot show whether it is making progress."""
+"""Kinds without a row: `MOVES`."""
 
 BESIDE_MAIN = (IDLE_OR_LOST, OPEN["io"], _OF_CALL, _OF_EVENTS)
 """Behind these the main thread is missed: helpers and workers wait so."""
@@ -176,7 +184,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("io",),
-        "A single dump cannot show whether it is making progress.",
+        MOVES,
         function=r"spawnv_passfds$|_?fork_exec$",
         does="is in {where}, which starts a child process",
     ),
@@ -220,8 +228,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     ),
     OpenThere(
         ("native-compute",),
-        "A single dump cannot show whether it is making progress. If it died there, an extension has probably "
-        "corrupted an object.",
+        f"{MOVES} If it died there, an extension has probably corrupted an object.",
         function=COLLECTS_GARBAGE,
         does="is in Python's garbage collector, in {where}",
     ),

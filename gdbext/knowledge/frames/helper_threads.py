@@ -290,6 +290,8 @@ ENTRIES = (
     r"(start_thread|clone3?|__clone3?|__GI___clone3?|pthread_create\w*|_?thread_start|_pthread_(start|body)|std::execute_native_thread_routine"
     r"|execute_native_thread_routine|std::\(anonymous namespace\)::execute_native_thread_routine"
     r"|(boost::\(anonymous namespace\)::)?thread_proxy"
-    r"|std::thread::_\w+|_start)$"
+    r"|std::thread::_\w+|_start"
+    r"|std::error_code::default_error_condition|pthread_condattr_setpshared)$"
 )
-"""Where a thread begins: a public function called directly by these is the nearest name of something private."""
+"""Where a thread begins: a public function called directly by these is the nearest name of something private. The last
+two are the nearest exported names of the starts of threads in libstdc++ and glibc, where their symbols are stripped."""

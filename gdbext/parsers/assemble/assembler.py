@@ -147,6 +147,11 @@ class Assembler:
         """Whether a terminal has broken the last line, and `rest` goes on with it."""
         return self._unwrapper.continues(rest)
 
+    def then_died(self, pid: int) -> None:
+        """Behind the last stack the handler of another library names who died: that is of the same process."""
+        if self._tool == "ucx" and self._roll.here is not None:
+            self._roll.here.died_as = pid
+
     def finish(self) -> None:
         for whole in self._unwrapper.flush():
             self._take(whole)

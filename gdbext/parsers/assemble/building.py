@@ -37,6 +37,7 @@ class Process:
     said: List[str] = field(default_factory=list)  # log lines that are evidence
     stop: str = ""  # how a debugger stopped it last, where that was no signal
     stopped: List[Thread] = field(default_factory=list)  # threads of that stop
+    died_as: Optional[int] = None  # the pid in the line behind its stack
     standing: Optional[Frame] = None  # where gdb found it, of use where no stack is printed
     _by_id: Dict[str, Thread] = field(default_factory=dict)
     _lwps: Set[int] = field(default_factory=set)

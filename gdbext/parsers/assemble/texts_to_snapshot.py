@@ -39,6 +39,8 @@ _CONTINUATION = regex(
     r"frame #|Exception raised from |CUDA kernel errors might be |For debugging consider |Compile with `TORCH_|$"
 )
 """Lines of torch's messages behind the first."""
+_RECEIVED, _END_OF_UCX = "*** Process received signal", regex(r"={20,}$")
+"""How the handler of Open MPI begins, and the one of UCX ends."""
 _LABEL = regex(r"(?m)^(\d{1,5}): ")
 _OF_A_TEST = regex(r"(?m)^\d{1,5}: (?:Test (?:command|timeout)|.{0,200}?[a-z]Sanitizer: )")
 _MOST_PROBLEMS = 40
@@ -112,6 +114,7 @@ def _parse(name: str, data: bytes, tally: Tally, writer: Stream, streamed: Mappi
     streams = _assemble(pyspy_dump.rest, tally, writer)
     written = [process for one in streams for process in one.processes]
     _drop_copies(streams)
+    _join_handlers(written)
     _keep_with_process(written)
     for process in written:
         process.drop_what_says_nothing()
@@ -172,6 +175,7 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
     streams: Dict[Stream, Assembler] = {}
     last = UNNAMED
     test = _number_of_test(text)
+    ended: Optional[Assembler] = None  # whose stack of UCX the line before has ended
     carried = False  # whether the lines of a stack follow that begins behind a prefix
     for written, line in clean_lines(text_lines.lines(text)):
         stream = written.writer
@@ -194,7 +198,10 @@ def _assemble(text: str, tally: Tally, owner: Stream) -> List[Assembler]:
             one, stream = streams.get(UNNAMED), UNNAMED
         if one is None:
             one = streams[stream] = Assembler(stream, tally)
+        if ended is not None and stream.pid is not None and line.startswith(_RECEIVED):
+            ended.then_died(stream.pid)
         one.feed(line, written.error, written.repeated)
+        ended = one if _END_OF_UCX.match(line) else None
     for one in streams.values():
         one.finish()
     return list(streams.values())
@@ -239,6 +246,20 @@ def _keep_with_process(written: Sequence[Process]) -> None:
             for text in process.said:
                 dead[0].tell(text)
             process.threads = []
+
+
+def _join_handlers(written: Sequence[Process]) -> None:
+    """UCX's handler of a signal prints the stack and raises the signal again, then the one of Open MPI does, which
+    names the process. Of two stacks without a head the first counts: UCX's, unless the text has lost its inner end."""
+    for process in written:
+        other = next((one for one in written if process.died_as and one.head.pid == process.died_as), None)
+        if other is None or process.head.pid is not None or len(process.threads) != 1:
+            continue
+        both = [*process.threads, *other.threads]
+        other.threads = both[::-1] if process.threads[0].lacks_inner else both
+        for text in process.said:
+            other.tell(text)
+        process.threads = []
 
 
 def _number_by_launcher(processes: Sequence[Process], texts: Sequence[str]) -> None:

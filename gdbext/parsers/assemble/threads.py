@@ -120,6 +120,11 @@ class Thread:
             if frame.function is not None and frame.module is not None and frame.pc is not None
         }
 
+    @property
+    def lacks_inner(self) -> bool:
+        """Whether the text has lost the innermost frames, by its numbers."""
+        return min((number for number in self.numbers if number is not None), default=0) > 0
+
     def calls_function(self, name: str) -> bool:
         """Whether a function of that name, of any class, is on the stack."""
         return any((frame.function or "").rpartition("::")[2].partition("(")[0] == name for frame in self.frames)

@@ -28,7 +28,7 @@ from gdbext.parsers.line_events import (
     ThreadHead,
 )
 
-_FILE_LINE = regex(r"(\S+?):(\d{1,9})(?::\d{1,9})?\Z")
+_FILE_LINE = regex(r"(\S*?):(\d{1,9})(?::\d{1,9})?\Z")
 _SYMBOL = (
     r"(?P<lib>(?:/|\.|\[\.\.\.\]/|\[vdso|[A-Za-z])[^\s(]*(?: [\w.-]{1,40} \[[^\]()]{1,60}\])?)"
     r"\((?P<name>.*?)(?:\+0x[0-9a-f]{1,16})?\) ?\[(?P<pc>0x[0-9a-f]{1,16})\]"
@@ -37,12 +37,13 @@ _SYMBOLS = regex(_SYMBOL)
 
 
 def _ucx_frame(match: Match[str]) -> Optional[Event]:
-    """` 1 0x000000000008170d ncclGroupEnd()  ???:0`: the address is relative to the library."""
+    """` 1 0x000000000008170d ncclGroupEnd()  ???:0`: the address is relative to the library. Of code without debug
+    information the place is `???:0`, or `:0` where the symbols name no file."""
     name, _, place = match.group("rest").rstrip().rpartition(" ")
     found = _FILE_LINE.match(place)
     if not found or not name:
         return None
-    file = None if found.group(1).startswith("?") else found.group(1)
+    file = None if found.group(1).startswith("?") else found.group(1) or None
     where = Place(None, file, int(found.group(2)) if file else None)
     return FrameLine(named_frame(name, where, number(match.group("pc"))), int(match.group("number")))
 

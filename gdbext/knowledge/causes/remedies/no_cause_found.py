@@ -18,6 +18,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
@@ -351,12 +352,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Print all threads of the core file: gdb PROGRAM CORE -batch -ex 'thread apply all bt' > dump.txt; then gdbext "
+        "diagnose dump.txt",
+        "a core file shows one moment; its other threads may tell what the process waited for",
+        "gdb manual, core-file",
+        kinds=_NOT_DEAD,
+        line=DUMPED,
+        pasted_from=r"text:gdb$",
+        whole=False,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         f"Dump all threads twice{_TWICE} the program's own frames, not the innermost ones, which change while it polls",
         "a thread that polls runs all the time, also where what it asks for never comes",
         "MPI 4.1, MPI_Test; libevent event.c",
         through=POLLS,
         alone=True,
         pasted_from=_NOT_OF_CORE_FILES,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -368,6 +382,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         alone=True,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -431,6 +446,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         whole=False,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=f"{RDMA_COMMANDS}|{CHILD_WAITS}",
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(
@@ -499,6 +515,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Dump the ranks that are not in the text, too: {dump of each} > rank0.txt (then rank1.txt, ...), or `bt` for "
+        "all of them in a parallel debugger; then gdbext diagnose rank*.txt",
+        "ranks with equal stacks are victims of one that stands elsewhere",
+        "NVIDIA/nccl#719",
+        kinds=_OF_PEERS,
+        alone=False,
+        gaps=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         f"Take two dumps{_TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
@@ -506,6 +533,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         not_kinds=_MAY_RUN,
         pasted_from=f"{NOT_OF_CHECKERS}{_NOT_OF_CORE_FILES}",
         not_through=POLLS,
+        not_line=DUMPED,
         given=("text",),
     ),
     RemedyRule(

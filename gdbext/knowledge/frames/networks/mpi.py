@@ -112,8 +112,8 @@ RULES = (
     FrameRule(
         "mpi-inside",
         "mpi",
-        r"(ompi_request_(default_)?(wait|test)\w*|ompi_sync_wait\w*|ompi_coll_base_sendrecv\w*|MPIR_(Wait|Test)\w*|MPIC_\w+|MPID_Progress_wait)$",
-        "Open MPI ompi/request, MPICH src/mpi: who waits, and makes progress meanwhile",
+        r"(ompi_request_(default_)?(wait|test)\w*|(ompi_)?sync_wait_mt|ompi_sync_wait\w*|ompi_coll_base_sendrecv\w*|MPIR_(Wait|Test)\w*|MPIC_\w+|MPID_Progress_wait)$",
+        "Open MPI ompi/request, opal/threads/wait_sync.c, MPICH src/mpi: who waits, and makes progress meanwhile",
         rank=STEP + 1,
     ),
     FrameRule(

@@ -1,5 +1,7 @@
 """Whose code a frame is, by file and function name: regular expressions, matched from the start unless it is said."""
 
+from typing import Tuple
+
 NO_NAME = (
     r"(\?\?|0x[0-9a-fA-F]+|[0-9a-fA-F]{12,16}|___lldb_unnamed_symbol\S*|<unknown>|\[unknown\]|\(unknown\)|unknown"
     r"|_?_?\?+)$"
@@ -11,6 +13,13 @@ PUBLIC = (
     r"|p?nccl(Broadcast|Bcast|Reduce|ReduceScatter|Send|Recv|Gather|Scatter))$"
 )
 """Public functions of CUDA and NCCL: none of them is where a thread begins."""
+
+EXPORTS_OF_STRIPPED: Tuple[Tuple[str, str], ...] = (
+    ("", PUBLIC),
+    ("TensorRT", r"createInfer\w+_INTERNAL$|getInferLib\w*Version$|get(?:Builder(?:Safe)?)?PluginRegistry$"),
+)
+"""Libraries without symbols of their own and the few functions that they export (TensorRT: NvInferRuntime.h): of many
+frames in a row with such names none is right. Without a name of the library only one name counts, again and again."""
 
 C_LIBRARY_MODULES = r"(libc|libpthread|ld|ld-linux[\w-]*|librt|libdl|linux-vdso|\[vdso\])([-.]\d[\d.]*)?(\.so|-|$|\.)"
 
@@ -137,7 +146,10 @@ STANDARD_FILES = (
 STANDARD_NAMES = ("std::", "__gnu_cxx::")
 """How functions of the C++ standard library begin."""
 
-LAMBDA_OWNER = r"[<, ](?P<owner>[A-Za-z_]\w*(?:::~?\w+)+)\([^()]*\)(?: const)?::(?:<lambda|\{lambda|\$_\d)"
+LAMBDA_OWNER = (
+    r"[<, ](?P<owner>[A-Za-z_]\w*(?:::~?\w+)+)\([^()]*(?:\([^()]*\)[^()]*){0,4}\)(?: const)?"
+    r"::(?:<lambda|\{lambda|\$_\d)"
+)
 """Searched in names of the C++ standard library: whose lambda is among the template's arguments calls it."""
 
 WAITS_OF_WINDOWS = r"(?:ntdll!)?(?:Zw|Nt)[A-Z]\w+$|(?:KERNELBASE!)?(?:SleepEx?|WaitFor\w+Objects?(?:Ex)?)$"
