@@ -92,7 +92,7 @@ def _surroundings(proc: ProcFS, rank: LiveRank, ids: futexes.ThreadIds) -> lock_
     return lock_context.Surroundings(
         ids.lwps,
         ids.words,
-        set(ids.lwps.values()) >= {thread.tid for thread in rank.copy.threads} | set(rank.times),
+        ids.are_all({thread.tid for thread in rank.copy.threads} | set(rank.times)),
         lock_context.place_in(rank.copy.maps),
         variable_in(rank.copy.maps, f"{proc.root}/{rank.pid}/root", qualified_name),
         lock_context.shared_in(rank.copy.maps),

@@ -9,6 +9,7 @@ from gdbext.capture.locks_in_memory.futexes import (
     AFTER,
     BEFORE,
     FutexCall,
+    ThreadIds,
     Wanted,
     confirmed_waits,
     freeze,
@@ -333,6 +334,20 @@ def test_ids_come_from_the_descriptors_of_the_threads():
 
     assert thread_ids({5: registers(-1, pointer=0x1000)}, read_many) == ({0xD0: 5}, {0x12D0: 5})
     assert ids_at({5: 0, 6: 1 << 60}, read_many) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("ids", "whole"),
+    [
+        ({5: 5, 6: 6}, True),
+        ({1: 5, 2: 6}, True),  # in a container
+        ({5: 5}, False),
+        ({5: 5, 0: 6}, False),  # it has ended
+        ({5: 5, 9: 6}, False),  # another thread has its descriptor by now
+    ],
+)
+def test_ids_of_threads_that_ended_meanwhile_are_not_all(ids, whole):
+    assert ThreadIds(ids, {}).are_all({5, 6}) is whole
 
 
 MAPS = """\

@@ -6,7 +6,7 @@ Read while the process stands still, so that the words of two locks belong to on
 from __future__ import annotations
 
 import struct
-from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from gdbext.capture.machine import SMALLEST_PAGE, this_machine
 from gdbext.knowledge.runtimes.glibc_locks import COMMAND, LOCKS_OF_KERNEL, PRIVATE, WAITS
@@ -127,6 +127,12 @@ class ThreadIds(NamedTuple):
 
     lwps: Dict[int, int]  # LWP by the id in the descriptor
     words: Dict[int, int]  # LWP by the address of that id: who waits for a thread to end sleeps on it
+
+    def are_all(self, tids: Set[int]) -> bool:
+        """Whether these are the ids of all these threads. Of a process that runs meanwhile a thread may have ended: its
+        descriptor has no id, or that of a thread that came later."""
+        same = [known == lwp for known, lwp in self.lwps.items()]
+        return tids <= set(self.lwps.values()) and 0 not in self.lwps and (all(same) or not any(same))
 
 
 def thread_ids(registers: Mapping[int, Sequence[int]], read_many: ReadMany) -> ThreadIds:
