@@ -9,6 +9,7 @@ from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, missing_inside, past, shown_by
+from gdbext.analysis.verdict.pending_messages import pending_messages
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
 from gdbext.analysis.view.places import (
@@ -116,7 +117,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = f"The stacks do not show which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
             usual = OPEN.get(party.kind, "A single dump cannot show whether it is making progress.")
-            explanation = _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
+            listed = pending_messages(party.process.said) if party.kind == "mpi" else ""
+            explanation = (
+                listed or _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
+            )
             if one_frame and there is None and not nobody:
                 explanation = f"The text has only this one frame of the stack. {explanation}"
             explanation = filled_in(explanation, _UNREAD if given is Given.TEXT else _UNREAD_OF_CORES)
