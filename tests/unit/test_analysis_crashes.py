@@ -255,7 +255,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-20/legion1688-hip-lldb", "only this one frame of the stack", "lldb -p PID"),
         ("batch-24/paimegatron612-nccl", "The log of rank 0 reports", "On RoCE compare both ends' GIDs"),
         ("batch-18/cmexecutors8-gdb", "Threads wait for each other's locks.", "Print all stacks"),
-        ("batch-15/mlbench26-traceback", "Python ignored that exception, which was raised in join", "Stop threads"),
+        ("batch-15/mlbench26-traceback", "Python ignored that exception, which was raised in join", "error elsewhere"),
         ("batch-23/torchxpuops3378-abort-trace", "gave up on a child process in", "of the child process: dump"),
         ("batch-12/mmdet6534-elastic", "was waiting for its child processes, in run", "dump each child process"),
         ("batch-11/opencv17124-gdb", "waits for the other threads of its pool, in GOMP_par", "all threads"),

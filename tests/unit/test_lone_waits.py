@@ -322,3 +322,27 @@ def test_a_loop_for_events_is_no_wait_for_a_peer():
     assert summary.endswith("The main thread, thread 1, is not in the text.")
     summary, _ = told(stack("epoll_wait ()", loop, "opal_progress ()", "MPI_Recv ()", "main ()"))
     assert "is in MPI_Recv" in summary and "waiting for a peer" in summary
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            "    ac000000: MPIDIG_do_irecv: source=1, tag=0, count=1, datatype=4c000405\n"
+            "    ac000001: create_unexp_rreq: source=2, tag=1, data_sz=0\n",
+            "MPICH lists as pending: a receive from rank 1 (tag 0). No receive has matched the message that came from "
+            "rank 2 (tag 1). The ranks are those of the communicator.",
+        ),
+        (
+            "    ac000000: MPIDIG_do_irecv: source=-2, tag=-1, count=1\n",
+            "MPICH lists as pending: a receive from any rank (any tag).",
+        ),
+        ("", "It is probably waiting for a peer; the text does not show which."),
+    ],
+)
+def test_the_peer_that_mpich_lists_is_named(lines, says):
+    head = f"2 pending requests in pool 0\n{lines}"
+    summary, _ = told(stack("MPL_backtrace_show ()", "MPI_Recv () from /lib/libmpi.so.0", "main ()", head=head))
+    assert summary.startswith("The process is in MPI_Recv") and says in summary
+    if lines:
+        assert "for a while: the rank behind `source=` has not sent yet" in told(head)[0]

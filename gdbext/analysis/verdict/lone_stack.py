@@ -9,6 +9,7 @@ from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, lost_inside, missing_inside, past, shown_by
+from gdbext.analysis.verdict.pending_messages import pending_messages
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
 from gdbext.analysis.view.places import (
@@ -130,7 +131,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = f"The stacks do not show which thread holds {LOCKED[party.kind].replace('a ', 'the ')}."
         elif given in (Given.TEXT, Given.CORE):
             usual = UNSEEN_PLACE if begins else OPEN.get(party.kind, MOVES)
-            explanation = _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
+            listed = pending_messages(party.process.said) if party.kind == "mpi" else ""
+            explanation = (
+                listed or _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
+            )
             if _is_of_core(party):
                 explanation = explanation.replace(MOVES, MOVED)
             if one_frame and there is None and not (nobody or lost):

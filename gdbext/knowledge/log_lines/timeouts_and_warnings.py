@@ -13,6 +13,11 @@ WATCHDOG_RAISED = (
     r"|(?P<nccl>checkForNCCLErrors\w*))\b"
 )
 """torch's NCCL watchdog ends the process: for a timeout, an error of NCCL, or one of these or of CUDA."""
+_ENVELOPE = r"source=(?P<source>-?\d{1,9}), tag=(?P<tag>-?\d{1,10})\b"
+PENDING_RECEIVE = rf"^\s{{0,8}}[0-9a-f]{{6,8}}: \w{{0,40}}(?:recv|Recv|RECV)\w{{0,20}}: {_ENVELOPE}"
+UNMATCHED_MESSAGE = rf"^\s{{0,8}}[0-9a-f]{{6,8}}: \w{{0,40}}unexp\w{{0,20}}: {_ENVELOPE}"
+ANY_SOURCE, ANY_TAG = "-2", "-1"
+"""MPICH's list of pending requests, and its numbers of MPI_ANY_SOURCE and MPI_ANY_TAG (mpi.h)."""
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 
 RULES: Tuple[LogRule, ...] = (
@@ -237,6 +242,20 @@ RULES: Tuple[LogRule, ...] = (
         "Linux drivers/iommu/amd, drivers/iommu/intel; NCCL user guide, PCI access control services",
         "p2p-or-topology",
         "low",
+    ),
+    LogRule(
+        "mpich-pending-receive",
+        PENDING_RECEIVE,
+        "MPICH lists a receive that has been pending for a while: the rank behind `source=` has not sent yet",
+        "MPICH mpir_progress_hook.c, MPIR_CVAR_DEBUG_PROGRESS_TIMEOUT; mpidig_recv.h",
+        wait="mpi",
+    ),
+    LogRule(
+        "mpich-unmatched-message",
+        UNMATCHED_MESSAGE,
+        "MPICH lists a message that has come from the rank behind `source=` and that no receive has matched",
+        "MPICH mpidig_recvq.h, create_unexp_rreq",
+        wait="mpi",
     ),
     LogRule(
         "mpich-pending-requests",
