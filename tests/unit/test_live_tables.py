@@ -9,6 +9,7 @@ from tests.bench.accuracy import _ASKED_FOR, _MATRIX
 from tests.front_end import gdbext
 from tests.inferiors import live
 from tests.inferiors.live.eighth_table import EIGHTH
+from tests.inferiors.live.eleventh_table import ELEVENTH
 from tests.inferiors.live.fifth_table import FIFTH
 from tests.inferiors.live.fourth_table import FOURTH
 from tests.inferiors.live.ninth_table import NINTH
@@ -20,7 +21,8 @@ from tests.inferiors.live.tenth_table import TENTH
 from tests.inferiors.live.third_table import THIRD
 
 SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
-        "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH}  # fmt: skip
+        "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH,
+        "live-11": ELEVENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -53,7 +55,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10"])
+@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10", "live-11"])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
