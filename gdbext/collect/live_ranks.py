@@ -201,7 +201,7 @@ class Look:
         times = {rank.pid: rank.times for rank in wanted}
         slept = {}
         if not self._limits.no_stop:
-            slept = copy_asleep(times, self._budget, no_stop.copies_of_writers(times, self._budget))
+            slept = copy_asleep(times, self._budget, no_stop.copies_of_cut_short(times, self._budget))
         for rank in wanted:
             rank.asleep = slept.get(rank.pid)
         for rank, copy in zip(wanted, self._copies(wanted, times, python=True)):

@@ -10,7 +10,7 @@ from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.symbols.mapped_libraries import libraries_on_stacks
 from gdbext.capture.without_stop.copying import copy_outside
 from gdbext.capture.without_stop.frame_pointer import with_frame_pointers
-from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write, is_on_closed_file
 from gdbext.capture.without_stop.sleeping_threads import UNKNOWN
 from gdbext.collect.gdb_runs.unwinding import unread_stack
 from gdbext.collect.one_rank import Held, LiveRank
@@ -36,12 +36,16 @@ def copies(pids: Sequence[int], budget: Budget, during: Callable[[int], Held]) -
     return result
 
 
-def copies_of_writers(
+def copies_of_cut_short(
     times: Mapping[int, Mapping[int, ThreadTimes]], budget: Optional[Budget] = None
 ) -> Dict[int, ProcessCopy]:
-    """By pid, the threads in a write() to a full pipe, copied without a stop: a stop would cut the write short."""
-    writers = {pid: [tid for tid, one in seen.items() if is_in_pipe_write(one)] for pid, seen in times.items()}
-    copied = [copy_outside(pid, budget, tids=tids).copy for pid, tids in writers.items() if tids]
+    """By pid, the threads whose call a stop would cut short, copied without one: in a write() to a full pipe, or for a
+    file that was closed meanwhile."""
+    calls = {
+        pid: [tid for tid, one in seen.items() if is_in_pipe_write(one) or is_on_closed_file(pid, one)]
+        for pid, seen in times.items()
+    }
+    copied = [copy_outside(pid, budget, tids=tids).copy for pid, tids in calls.items() if tids]
     found = [replace(copy, threads=tuple(one for one in copy.threads if one.registers)) for copy in copied]
     return {copy.pid: _completed(copy) for copy in found if copy.threads}
 

@@ -49,6 +49,16 @@ def test_a_circle_of_locks_is_proven_whatever_the_other_tasks_do():
     )
 
 
+DRAINS = ("FlowControlMixin._drain_helper@asyncio/streams.py:172", "StreamWriter.drain@asyncio/streams.py:389")
+
+
+@pytest.mark.parametrize(("call", "switches", "idle"), [(EVER, 0, False), (LIMITED, 10, True)])
+def test_who_waits_for_room_to_write_is_not_idle_while_nothing_moves(call, switches, idle):
+    verdict = found(server(task("send", *DRAINS, waits_for="Future"), LISTENS, call=call, switches=switches))
+    assert (verdict.cause == "not-a-hang") is idle
+    assert idle or "task send of an event loop waits in FlowControlMixin._drain_helper" in verdict.summary
+
+
 def test_one_look_at_what_gdb_holds_proves_a_circle_alone():
     def held(*tasks):
         return judge(replace(live(replace(server(*tasks, switches=None), source="held")), apart=None)).verdict

@@ -10,6 +10,7 @@ from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import gloo_reducing, job, rank, stack
 from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, live, process, verdict
+from tests.unit.waiting_ranks import setting_up
 
 WAITS = ("do_futex_wait@libc.so.6", "wait@threading.py:327")
 EVENT = ("do_futex_wait@libc.so.6", "wait@multiprocessing/synchronize.py:268", "Event.wait@synchronize.py:356")
@@ -209,6 +210,18 @@ def test_a_key_of_the_store_and_a_collective_wait_for_each_other():
     found = judge(job(standing(0), standing(1), asks_key(2), apart=1.2)).verdict
     assert (found.cause, found.culprits) == ("missing-rank", (2,))
     assert "for a key of the store, which another rank must set" in found.summary
+
+
+def test_a_set_up_that_a_rank_in_a_collective_has_not_joined():
+    found = judge(job(setting_up(0), setting_up(1), standing(2), apart=1.2)).verdict
+    assert (found.cause, found.culprits) == ("init-rendezvous", (2,))
+    assert found.summary.endswith("in a set-up that rank 2 must join: neither side can go on without the other.")
+    for other in (
+        job(setting_up(0), setting_up(1), gloo_reducing(2)),  # the collective may be about to end
+        job(setting_up(0), standing(1), standing(2), apart=1.2),
+        job(setting_up(0), setting_up(1), standing(2), world_size=4, apart=1.2),
+    ):
+        assert "neither side can go on" not in judge(other).verdict.summary
 
 
 def test_ranks_that_all_wait_for_keys_wait_for_each_other():

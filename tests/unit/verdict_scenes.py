@@ -4,6 +4,7 @@ and the graph behind it. tests/data/verdicts.txt has them as they are; `scripts/
 from dataclasses import replace
 from pathlib import Path
 
+from gdbext.analysis.progress.between_looks import between_copies
 from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.view.job_view import build_view
 from gdbext.analysis.waits.facts_beside_stacks import draw, gather_facts
@@ -364,6 +365,9 @@ SCENES = {
         rank(0, stack("poll@libc.so.6", frame("ncclCommInitRank@libnccl.so.2", nranks=2))), reads(1)
     ),
     "a set-up and a collective": lambda: job(setting_up(0), reducing(1), reducing(2)),
+    "a set-up of most, and a collective of the last one": lambda: job(
+        setting_up(0), setting_up(1), still(reducing(2)), apart=1.5
+    ),
     "a set-up in code without names": lambda: job(*(inside(n, "ncclCommInitRank@libnccl.so.2") for n in range(2))),
     "peer memory": lambda: job(opening(0), opening(1)),
     "peer memory of one": lambda: job(opening(0), setting_up(1)),
@@ -745,7 +749,7 @@ def told(snapshot):
 
 def _graph(diagnosis):
     """All edges, with the facts drawn, then the ends."""
-    view = build_view(diagnosis.snapshot, diagnosis.processes)
+    view = build_view(diagnosis.snapshot, diagnosis.processes, *between_copies(diagnosis.snapshot, diagnosis.processes))
     drawing = build(view)
     draw(drawing, gather_facts(view))
     graph = drawing.graph

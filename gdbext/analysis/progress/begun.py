@@ -25,7 +25,7 @@ from gdbext.model.text.patterns import regex
 _TAKES = ("__enter__", "acquire", "put")
 MEETS = regex(r"Barrier\.wait$")
 _QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
-_JOIN = regex(r"(^|\.)(join|shutdown)$")
+_JOIN = regex(r"(^|\.)(join|shutdown|_terminate_pool)$")
 _POOLS = regex(r"(^|/)(multiprocessing/pool|concurrent/futures/(thread|process))\.py$")
 _GIVES = (WRITE, WRITEV, SENDTO, SENDMSG, FLOCK)
 RULES = (*CHILD_WAITS, *LOADER_WAITS, *REQUESTS, "os-join")

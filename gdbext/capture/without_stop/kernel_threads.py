@@ -9,6 +9,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from gdbext.capture.copies.syscall_line import call_number, parse_standing
 from gdbext.capture.proc_texts import text_of, threads_of
+from gdbext.knowledge.runtimes.system_calls import FOR_FILES
 from gdbext.model.missing import Missing
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -49,6 +50,20 @@ def is_in_pipe_write(one: ThreadTimes) -> bool:
     """Whether a thread is blocked in a write() to a full pipe. A stop makes the call return with the part that is
     written, and nothing restarts it (signal(7), pipe(7))."""
     return one.syscall is not None and (one.wchan or "").endswith(_PIPE_WRITE)
+
+
+def is_on_closed_file(pid: int, one: ThreadTimes, proc: str = "/proc") -> bool:
+    """Whether a thread is blocked in a call for a file whose descriptor another thread has closed meanwhile. A call
+    that is restarted after a stop looks the descriptor up again, and fails."""
+    if one.syscall is None or one.syscall[0] not in FOR_FILES:
+        return False
+    try:
+        os.readlink(f"{proc}/{pid}/fd/{one.syscall[1]}")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def processor_use_between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, float]:

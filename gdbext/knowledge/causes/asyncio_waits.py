@@ -14,6 +14,7 @@ WORK = "work"
 CHANGES = "change"
 OTHERS = "tasks"
 CLIENTS = "clients"
+ROOM = "room"
 
 WAITS: Tuple[Tuple[str, str, str], ...] = (
     (LOCKS, r"(Lock|Semaphore|BoundedSemaphore)\.acquire$", r"(^|/)asyncio/locks\.py$"),
@@ -21,10 +22,11 @@ WAITS: Tuple[Tuple[str, str, str], ...] = (
     (CHANGES, r"Condition\.wait\w*$", r"(^|/)asyncio/locks\.py$"),
     (WORK, r"(Queue\.get|Event\.wait)$", r"(^|/)asyncio/(queues|locks)\.py$"),
     (OTHERS, r"TaskGroup\.__aexit__$", r"(^|/)asyncio/taskgroups\.py$"),
+    (ROOM, r"\w+\._drain_helper$", r"(^|/)asyncio/streams\.py$"),
     (CLIENTS, r"(Server\.(serve_forever|wait_closed))$", r"(^|/)asyncio/base_events\.py$"),
 )
-"""What only another task gives (a lock, a turn, a change that it makes), what may come at any time (work, clients), and
-the end of other tasks.
+"""What only another task gives (a lock, a turn, a change that it makes), what may come at any time (work, clients),
+the end of other tasks, and room to write, which the other end makes.
 All else may come from outside: a reply, a timer, a thread."""
 
 READS_WORK = r"(^|\.)(get|recv|receive|pop|take|next|dequeue|consume|__anext__)(_[a-z]\w*)?$"

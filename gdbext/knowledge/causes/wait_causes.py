@@ -161,6 +161,17 @@ CAUSES: Tuple[CauseRow, ...] = (
         sought=True,
     ),
     CauseRow(
+        "set-up-elsewhere",
+        "init-rendezvous",
+        "{Culprits} {wait_c} in {where}. {Victims} {wait} in {what_where}, in a set-up that {culprits} must join: "
+        "neither side can go on without the other.",
+        "torch distributed/rpc/__init__.py",
+        circle=True,
+        resources=("rendezvous", "collective"),
+        via=("set up elsewhere",),
+        sought=True,
+    ),
+    CauseRow(
         "mismatch",
         "collective-mismatch",
         "The ranks are in {different}: {sides}. {Same}",

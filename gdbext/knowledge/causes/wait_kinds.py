@@ -59,6 +59,7 @@ LINKS = {
     "ended": "held it and is gone",
     "forked": "held it in the parent when the child was forked",
     "called elsewhere": "is in another operation of the same communicator",
+    "set up elsewhere": "is in a collective, and not in the set-up",
     "seeks key": "waits for a key of the store instead",
     "other communicator": "is in an operation of another communicator",
     "next collective": "will be missing from the next one",

@@ -19,6 +19,27 @@ NANOSLEEP, CLOCK_NANOSLEEP = 35, 230
 RESTART = 219
 """restart_syscall, which a call with a time-out becomes after it was interrupted."""
 
+FOR_FILES = frozenset(
+    (
+        READ,
+        WRITE,
+        READV,
+        WRITEV,
+        ACCEPT,
+        ACCEPT4,
+        SENDTO,
+        RECVFROM,
+        SENDMSG,
+        RECVMSG,
+        EPOLL_WAIT,
+        EPOLL_PWAIT,
+        FCNTL,
+        FLOCK,
+    )
+    + (IO_URING_ENTER, MQ_TIMEDSEND, MQ_TIMEDRECEIVE)
+)
+"""Those that may wait, and whose first argument is a descriptor."""
+
 FUNCTIONS = {
     **{READ: "read", WRITE: "write", READV: "readv", WRITEV: "writev", ACCEPT: "accept", ACCEPT4: "accept4"},
     **{SENDTO: "sendto", RECVFROM: "recvfrom", SENDMSG: "sendmsg", RECVMSG: "recvmsg", POLL: "poll", SELECT: "select"},

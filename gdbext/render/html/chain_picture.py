@@ -28,6 +28,7 @@ _LINKS = {
     "ended": "held by an ended thread:",
     "forked": "held at the fork by",
     "called elsewhere": "in another operation:",
+    "set up elsewhere": "in a collective instead:",
     "seeks key": "waits for a key:",
     "other communicator": "in another communicator:",
     "blocked launch": "launches block:",

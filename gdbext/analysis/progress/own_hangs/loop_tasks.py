@@ -19,6 +19,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
     LOCKS,
     OTHERS,
     READS_WORK,
+    ROOM,
     TASK,
     TURNS,
     WAITS,
@@ -36,6 +37,7 @@ _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _MOST_SHOWN = 4
 _OUTSIDE = ""
+_FROM_OUTSIDE = {_OUTSIDE, ROOM}
 
 
 def tasks_in_circle(view: JobView) -> Optional[Candidate]:
@@ -67,7 +69,7 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
         return None
     for loop, tasks in _loops(view):
         kinds = [_kind(task) for task in tasks]
-        if _OUTSIDE in kinds or len(tasks) >= MOST_TASKS or not stands(loop):
+        if not _FROM_OUTSIDE.isdisjoint(kinds) or len(tasks) >= MOST_TASKS or not stands(loop):
             continue
         others = threads_of(view, loop.index, lambda one: one.helper in (None, EVENT_LOOP))
         waiting = _lost(view, loop, tasks, kinds) if all(stands(one) for one in others) else []
@@ -109,6 +111,8 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     for task in tasks:
         if _kind(task) in (LOCKS, TURNS, CHANGES):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
+        if _kind(task) == ROOM and stands(loop):
+            yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for room to write"
     futures = [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
     if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):

@@ -241,6 +241,21 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     for number in view.snapshot.absent:
         drawing.join(node, drawing.absent(number), "member", "named")
     _parents(drawing, node, waiting, meetings)
+    _instead(drawing, node, waiting, meetings)
+
+
+def _instead(drawing: Drawing, node: Node, waiting: Sequence[Party], meetings: Sequence[Meeting]) -> None:
+    """Most ranks set up a communicator, and the few others wait in a collective, where two copies show the same."""
+    view = drawing.view
+    others = [party for meeting in meetings for party in meeting.parties]
+    whole = view.complete and len(waiting) + len(others) == len(view.parties)
+    stand = all(party.index in view.still for party in others)
+    if len(meetings) != 1 or not whole or not stand or len(waiting) <= len(others):
+        return
+    for party in others:
+        drawing.join(node, drawing.rank(party), "set up elsewhere", "inferred", drawing.fact(party))
+    for party in waiting:
+        drawing.join(meetings[0].node, drawing.rank(party), "member", "inferred", drawing.fact(party))
 
 
 def _parents(drawing: Drawing, node: Node, waiting: Sequence[Party], meetings: Sequence[Meeting]) -> None:

@@ -1,4 +1,4 @@
-"""A thread in a write() to a full pipe is read without a stop: a stop would make the call return before its time."""
+"""Threads whose call a stop would end are read without one: a write() to a full pipe, a call for a closed file."""
 
 import subprocess
 import sys
@@ -7,8 +7,9 @@ import pytest
 
 from gdbext.capture.stop.copy_of_process import copy_in_turns, copy_processes
 from gdbext.capture.stop.still_asleep import copy_asleep, copy_awake, sleeping_threads
-from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write, look
-from gdbext.collect.unstopped_ranks import copies_of_writers, without_unknown_registers
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, is_in_pipe_write, is_on_closed_file, look
+from gdbext.collect.unstopped_ranks import copies_of_cut_short, without_unknown_registers
+from gdbext.knowledge.runtimes.system_calls import RECVFROM
 from gdbext.model.codes import StackEnd
 from gdbext.model.stack import ThreadStack
 from tests.polling import wait_until
@@ -48,7 +49,7 @@ def test_it_is_read_and_goes_on_writing(writer):
     pid, tid = writer
     times = {pid: look(pid)}
     before = times_slept(pid, tid)
-    known = copy_asleep(times, unstopped=copies_of_writers(times))
+    known = copy_asleep(times, unstopped=copies_of_cut_short(times))
     (first,) = copy_awake([pid], known, lambda pids, marks: copy_processes(pids, marks=marks))
     again = sleeping_threads([first], known)
     (second,) = copy_awake([pid], again, lambda pids, marks: copy_processes(pids, marks=marks))
@@ -61,7 +62,7 @@ def test_it_is_read_and_goes_on_writing(writer):
 def test_it_is_not_stopped_either_where_others_keep_waking_up(writer):
     pid, tid = writer
     times = {pid: look(pid)}
-    known = copy_asleep(times, unstopped=copies_of_writers(times))
+    known = copy_asleep(times, unstopped=copies_of_cut_short(times))
     asked = []
 
     def somebody_woke(pids, marks):
@@ -78,6 +79,38 @@ def test_only_of_who_was_not_stopped_a_stack_ends_for_want_of_registers():
     stacks = [ThreadStack(str(lwp), (), lwp=lwp, truncated="no memory", end=StackEnd.MEMORY) for lwp in (1, 2)]
     found = without_unknown_registers(stacks, frozenset([2]))
     assert [one.end for one in found] == [StackEnd.MEMORY, StackEnd.REGISTERS] and found[0] == stacks[0]
+
+
+RECEIVES = """import os, socket, threading
+ours, theirs = socket.socketpair()
+threading.Thread(target=ours.recv, args=(1,)).start()
+os.read(0, 1)
+os.close(ours.detach())
+os.write(1, b"closed")
+os.read(0, 1)
+"""
+
+
+def test_who_waits_for_a_file_that_was_closed_goes_on_waiting():
+    with subprocess.Popen([sys.executable, "-c", RECEIVES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        pid = process.pid
+
+        def receiving():
+            return [tid for tid, one in look(pid).items() if one.syscall and one.syscall[0] == RECVFROM]
+
+        (tid,) = wait_until(receiving, "it receives")
+        assert not is_on_closed_file(pid, look(pid)[tid])
+        process.stdin.write(b"1")
+        process.stdin.flush()
+        assert process.stdout.read(6) == b"closed"
+        assert is_on_closed_file(pid, look(pid)[tid])
+        times = {pid: look(pid)}
+        known = copy_asleep(times, unstopped=copies_of_cut_short(times))
+        (copy,) = copy_awake([pid], known, lambda pids, marks: copy_processes(pids, marks=marks))
+        assert tid in copy.asleep and receiving() == [tid]
+        copy_in_turns({pid: [tid]})
+        wait_until(lambda: receiving() == [], "a stop ends the call")
+        process.kill()
 
 
 @pytest.mark.parametrize(
