@@ -51,6 +51,14 @@ class ThreadHead:
 
 
 @dataclass(frozen=True)
+class Runs:
+    """C code that runs a frame of Python, and the address of that frame."""
+
+    code: Frame
+    address: str
+
+
+@dataclass(frozen=True)
 class FrameLine:
     """One frame, and how frames of its kind are listed."""
 
@@ -58,6 +66,7 @@ class FrameLine:
     number: Optional[int] = None
     outermost_first: bool = False
     addressed: bool = False  # from gdb, which leaves the address out where a frame's callee is inlined
+    runs: Optional[Runs] = None  # where C code has `frame`, of Python, among its arguments
 
 
 @dataclass(frozen=True)

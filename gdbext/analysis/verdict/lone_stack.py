@@ -22,7 +22,7 @@ from gdbext.analysis.view.places import (
     where,
 )
 from gdbext.analysis.view.resident_kernels import collective_of
-from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
+from gdbext.analysis.view.wording import filled_in, label_list, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     DOES,
@@ -45,7 +45,7 @@ from gdbext.knowledge.causes.lone_waits import (
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CHILD, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CHILD, DEFUNCT, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -68,7 +68,7 @@ _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
 _NOWHERE = ("unknown", "python-code", "native-compute")
 """Kinds of threads of which no row knows the wait."""
-_CHILD, _DUMPED = regex(CHILD), regex(DUMPED)
+_CHILD, _DUMPED, _DEFUNCT = regex(CHILD), regex(DUMPED), regex(DEFUNCT)
 _OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
@@ -137,7 +137,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = (
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
-        return f"{name} {does}. {explanation}"
+        return f"{name} {does}. {explanation}{_ended_beside(party)}"
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"died{signal_of(party)}"
@@ -165,6 +165,17 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _ended_beside(party: Party) -> str:
+    """The processes that a list in the text shows as ended."""
+    found = [match["pid"] for match in map(_DEFUNCT.match, party.process.said) if match is not None]
+    if not found or party.process.given is not Given.TEXT:
+        return ""
+    have, they = ("has", "it is its worker") if len(found) == 1 else ("have", "they are its workers")
+    return (
+        f" Of the listed processes {label_list(found)} {have} ended (defunct): if {they}, nothing will come from there."
+    )
 
 
 def _is_of_core(party: Party) -> bool:

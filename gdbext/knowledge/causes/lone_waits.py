@@ -270,6 +270,13 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
     OpenThere(
         ("condvar-idle",),
         IDLE_OR_LOST,
+        does=_FOR_A_THREAD,
+        through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
+        rules=("python-wait",),  # which uses a semaphore for its lock
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        IDLE_OR_LOST,
         does="waits for a semaphore in {where}",
         through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
     ),

@@ -175,3 +175,6 @@ CHILD = r"Process (?P<child>[\w.-]{0,60}Process-\d+(?::\d+)*):$"
 
 REPEATED_BY_RAY = r" \[repeated (?P<times>\d{1,9})x across cluster\]"
 """Behind a line of which Ray prints one for several processes (ray/_private/ray_logging; RAY_DEDUP_LOGS)."""
+
+DEFUNCT = r"\s{0,12}(?:[a-z_][\w.+-]{0,31}\s{1,12})?(?P<pid>\d{1,9})\s.{0,160}?\s<defunct>$"
+"""A line of ps about a process that has ended, and whose parent has not asked how (ps(1), state Z)."""

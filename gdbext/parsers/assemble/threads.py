@@ -47,6 +47,7 @@ class Thread:
     interrupted: bool = False  # by Ctrl-C, as all of its text
     code: str = ""  # source line of the last frame
     raises: bool = False  # a source line is a `raise`
+    runs: str = ""  # the Python frame that the frame read last runs: one function calls another with it
     logged: bool = False  # a logger has called its stack an error
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
@@ -58,7 +59,9 @@ class Thread:
         if len(self.frames) >= MOST_FRAMES and not self.reversed:
             self.truncated = f"only the innermost {MOST_FRAMES} frames are kept"
             return False
-        self.frames.append(line.frame)
+        runs = line.runs.address if line.runs is not None else ""
+        self.frames.append(line.runs.code if line.runs is not None and runs == self.runs else line.frame)
+        self.runs = runs
         self.code = ""
         self.numbers.append(line.number)
         if line.number is not None:

@@ -21,7 +21,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
 
@@ -241,6 +241,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         not_kinds=("exited-or-crashed",),
         helpers=True,
         given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Find out why the defunct processes ended: read their logs to the last line, and look for them in dmesg -T "
+        "(the kernel kills processes when memory runs out)",
+        "a defunct process has ended; whoever waits for its result waits in vain",
+        "ps(1), state Z; agronholm/pythonfutures#52",
+        line=DEFUNCT,
+        given=("text", "log"),
     ),
     RemedyRule(
         "unknown",
