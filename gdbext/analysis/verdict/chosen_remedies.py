@@ -15,7 +15,7 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import waits_in
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
-from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
+from gdbext.knowledge.causes.what_texts_show import LATER, LIVES, TWICE
 from gdbext.knowledge.dump_tools import (
     CORE,
     CORE_FILES,
@@ -81,6 +81,8 @@ def _after_the_look(remedy: Remedy, shown: Optional[Shown]) -> Remedy:
     """Advice that needs a living process, as far as it means something after the moment that the text shows."""
     if shown is None or not re.search(LIVES, remedy.action) or re.match(LATER, remedy.action):
         return remedy
+    if shown.row.once and TWICE in remedy.action:
+        return Remedy(shown.row.once, "faulthandler prints no native frames, which show what a C call waits for")
     if shown.row.advice:
         return Remedy(shown.row.advice, shown.row.reason)
     action = f"{remedy.action[:1].lower()}{remedy.action[1:]}".replace(PID, "PID")  # the next process has another one

@@ -32,7 +32,9 @@ class TextKind:
     does: str = ""  # in place of what a thread in such a call does; `{where}` is the call
     when: str = ""  # when that was; what the thread does is then told in the past tense
     open: str = ""  # in place of what its stack leaves open
+    moves: str = ""  # in place of the words that a single dump cannot show progress
     again: str = ""
+    once: str = ""  # in place of advice to dump twice
     advice: str = ""  # in its place
     reason: str = ""
     own: bool = False  # only what is said of the thread itself counts
@@ -104,7 +106,10 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         r"Timeout \((?P<what>[\d:.]{1,20})\)!",
         r"text:faulthandler",
         when="when faulthandler's timeout of {what} expired",
+        moves="What the timer watched had not ended by then; the text does not show whether it was stuck or slow.",
         again="If the process is still running",
+        once="If the process is still running (faulthandler may have ended it), or at the next hang, dump all threads "
+        "with their native frames: {dump} > dump.txt; then gdbext diagnose dump.txt",
     ),
     TextKind(
         "breakpoint",
@@ -183,6 +188,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
 
 LIVES = r"\{(?:dump(?: of each)?|pid)\}|\bPID\b|ncclras"
 """Advice that means something only while the process lives."""
+TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
+"""In advice to dump twice."""
 LATER = r"At the next |If it hangs again|Run it once"
 """How advice for the next run begins."""
 

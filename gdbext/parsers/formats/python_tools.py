@@ -156,7 +156,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "faulthandler",
         "Timeout (",
-        r"\s{0,8}(?P<text>Timeout \(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?\)!)",
+        r"(?:\s{0,8}|\S.{0,400}? )(?P<text>Timeout \(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?\)!)\s*$",
         lambda match: Several((ProcessHead(), LogMessage(match.group("text")))),
     ),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),

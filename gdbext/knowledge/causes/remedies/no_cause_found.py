@@ -14,6 +14,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     POLLS,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.causes.what_texts_show import TWICE
 from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
@@ -24,8 +25,6 @@ from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
-
-_TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
 _OF_CORE_FILES, _NOT_OF_CORE_FILES = "text:coredump", "(?!text:coredump)"
 """What coredumpctl prints: the process has ended, and a second look at its file shows the same."""
@@ -347,7 +346,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE} the program's own frames, not the innermost ones, which change while it polls",
+        f"Dump all threads twice{TWICE} the program's own frames, not the innermost ones, which change while it polls",
         "a thread that polls runs all the time, also where what it asks for never comes",
         "MPI 4.1, MPI_Test; libevent event.c",
         through=POLLS,
@@ -358,7 +357,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE}: a thread with the same frames in both is stuck or idle",
+        f"Dump all threads twice{TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
@@ -487,7 +486,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Take two dumps{_TWICE}: a thread with the same frames in both is stuck or idle",
+        f"Take two dumps{TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
