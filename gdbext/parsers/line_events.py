@@ -47,6 +47,7 @@ class ThreadHead:
     only: Optional[Frame] = None
     problem: str = ""  # what the same line says of it: a signal
     stop: Optional[str] = None  # how a debugger has stopped the process, "" for a signal; None: the line tells nothing
+    marks_lines: bool = False  # of IPython, which marks the line of each frame among its neighbours
     recurs: bool = False  # the tool shows one thread at several moments: the same id is no second process
 
 
@@ -108,7 +109,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Location:
-    """The source position of the frame before, on a line of its own (eu-stack)."""
+    """The source position of the frame before, on a line of its own (eu-stack); "": in the same file (IPython)."""
 
     file: str
     line: Optional[int]
@@ -192,9 +193,10 @@ class Detail:
 
 @dataclass(frozen=True)
 class Code:
-    """The source line of the frame before it."""
+    """The source line of the frame before it. `marked`: of several lines shown it is the one."""
 
     text: str
+    marked: bool = False
 
 
 Event = Union[

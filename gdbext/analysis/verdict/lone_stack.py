@@ -112,7 +112,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         if lost:
             does = filled_in(LOST_PLACE if begins else LOST_INSIDE, {"where": spot, "frames": lost})
         if shown is not None:
-            does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
+            own = shown.row.does or (shown.row.inside if party.kind in _NOWHERE else "")
+            does = filled_in(own, {"where": where(party)}) if own else shown.past(does)
         if shown is not None and shown.open:
             explanation = shown.open
         elif idle:

@@ -9,6 +9,7 @@ from gdbext.knowledge.log_lines.last_words import (
     AS_IT_ENDS,
     CALLS,
     CURRENT,
+    CUT_BEHIND,
     DUMPS,
     HANDLERS,
     STOPS_OF_GDB,
@@ -30,6 +31,7 @@ class TextKind:
     says: str
     pasted_from: str  # regex: RankSnapshot.source
     does: str = ""  # in place of what a thread in such a call does; `{where}` is the call
+    inside: str = ""  # the same, only of a thread in code of which no row knows that it waits
     when: str = ""  # when that was; what the thread does is then told in the past tense
     open: str = ""  # in place of what its stack leaves open
     moves: str = ""  # in place of the words that a single dump cannot show progress
@@ -53,6 +55,19 @@ _ENDLESS = r"_*(?:try_)?(?:wait|acquire|enter|join|poll|select|recv|get|read|acc
 """Waits of the standard library, which fail less often than somebody interrupts them."""
 
 TEXT_KINDS: Tuple[TextKind, ...] = (
+    TextKind(
+        "cut-notebook",
+        "IPython core/ultratb.py",
+        CUT_BEHIND.format(what=r"(?P<what>.{1,80}(?:\(\)|line))$"),
+        r"text:traceback",
+        inside="was in a call from {where} when Ctrl-C or a signal handler interrupted it",
+        when="when Ctrl-C or a signal handler interrupted it",
+        open="The traceback is cut behind {what}: the frames further in, and its last line, are not in the text.",
+        advice="Read the rest of the traceback in the notebook; if it is gone, dump all threads at the next hang "
+        "before you interrupt it: py-spy dump --native --pid PID > dump.txt; then gdbext diagnose dump.txt",
+        reason="the last frame of a whole traceback is where the process was",
+        own=True,
+    ),
     TextKind(
         "interrupted",
         "CPython signal module; a program's own handler may raise it too",

@@ -121,6 +121,9 @@ AS_IT_ENDS = ", as the process ends"
 """Said of a goroutine that is printed with the addresses of its g and m: Go does that for a throw and a fatal signal
 (runtime/traceback.go, goroutineheader)."""
 
+CUT_BEHIND = "the traceback is cut behind {what}"
+"""Of a notebook's traceback, whose last line is the exception."""
+
 CALLS = "its last line calls {what}"
 """Said of a Python stack that ends with a call, inside of which nothing is shown."""
 
