@@ -301,3 +301,29 @@ def test_of_two_tasks_nobody_knows_which_one_is_waited_for(text):
 def test_a_thread_without_a_heading_has_no_number_of_ours():
     text = POOL.split("\n", 3)[3]
     assert verdict_of(text).summary.startswith("A thread whose heading is not in the text is in run (thread.py:85)")
+
+
+PART = """__lll_lock_wait (futex=0x55882275e980, private=0) at lowlevellock.c:52
+
+Thread 25 (Thread 0x7f4672d5e000 (LWP 638173)):
+#0  futex_wait_cancelable (private=0, futex_word=0x55882272f930) at futex-internal.h:183
+#1  __pthread_cond_wait (cond=0x55882272f908, mutex=0x55882272f8e0) at pthread_cond_wait.c:647
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("+ gdb -batch -ex 'thread apply all bt' -p 638148\n+ tee gdb_bt.638148.log\n", "gdb_bt.638148.log"),
+        ("=== HANG DETECTED, DUMPING GDB BACKTRACE TO [/mnt/bt/gdb.log] ===\n+ tee gdb_bt.1.log\n", "/mnt/bt/gdb.log"),
+        ("Writing stack traces to /tmp/s.txt.\n", "/tmp/s.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' > all.txt\n", "all.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' 2>&1 | tee all.txt\n", "all.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' 2>errors.txt\n", ""),
+        ("+ tee server.log\n", ""),
+        ("dumping stacks to the log\n", ""),
+    ],
+)
+def test_a_dump_that_was_saved_need_not_be_made_again(line, file):
+    advice = first_advice(line + PART)
+    assert advice.endswith(f"only a part: gdbext diagnose {file}") if file else advice.startswith("Dump all threads")

@@ -19,6 +19,7 @@ from gdbext.knowledge.causes.what_texts_show import LATER, LIVES, TWICE
 from gdbext.knowledge.dump_tools import (
     CORE,
     CORE_FILES,
+    DUMP_FILE,
     DUMP_TOOLS,
     ERROR,
     ERROR_NAMES,
@@ -35,6 +36,7 @@ from gdbext.knowledge.dump_tools import (
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.frames.system.linux_kernel import GPU_HELPERS, GPU_MODULE
 from gdbext.knowledge.labels import WAIT_GROUPS
+from gdbext.knowledge.log_lines.last_words import SAVED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.codes import Given
 from gdbext.model.text.digits import integer_or_none
@@ -42,6 +44,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
+_SAVED = regex(SAVED.format(path=r"(?P<path>\S+)"))
 _LONGER = "samples that are far apart tell a long step from a rank that is stuck"
 _HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
 _FILES = ((LOCK_FILE, LOCK_NAMES, "FILE"), (LOG_FILE, LOG_NAMES, "the log of that process"))
@@ -98,6 +101,10 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
             found = next(filter(None, (re.search(names, line.text) for line in lines(view))), None)
             named = action.replace(place, found["path"]) if found else ""
             action = named if named and len(named) < _MOST_CHARACTERS else action.replace(place, unknown)
+    if DUMP_FILE in action:
+        saved = [found["path"] for found in (_SAVED.match(text) for _, text in all_lines(view)) if found is not None]
+        saved.sort(key=lambda path: not path.startswith("/"))  # other names are of a folder that nobody knows
+        action = action.replace(DUMP_FILE, saved[0] if saved else "FILE")
     action = action.replace(CORE, _core_of(view))
     pid, host = _pid(view)
     there = f"On {host}: " if host and any(word in action for word in (PID, PLACE)) else ""

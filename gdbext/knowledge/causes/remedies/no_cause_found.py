@@ -22,7 +22,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY, SAVED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
 
@@ -239,6 +239,18 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NVIDIA/nccl#1730",
         not_kinds=("exited-or-crashed",),
         helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Read the whole dump, of which the text has only a part: gdbext diagnose {saved}",
+        "the text names the file; it has the threads that are missing here",
+        "triton-inference-server/server#5310",
+        kinds=_NOT_DEAD,
+        line=SAVED.format(path=""),
+        alone=True,
+        whole=False,
+        pasted_from=r"text:(?:gdb|eu-stack)$",
         given=("text",),
     ),
     RemedyRule(
