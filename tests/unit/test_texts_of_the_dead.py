@@ -1,9 +1,13 @@
 """Texts that are no look at a living process, each beside a twin that is one."""
 
+from pathlib import Path
+
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
+
+REAL = Path(__file__).resolve().parents[1] / "data" / "real"
 
 TRACEBACK = """Traceback (most recent call last):
   File "train.py", line 9, in main
@@ -301,6 +305,11 @@ def test_of_two_tasks_nobody_knows_which_one_is_waited_for(text):
 def test_a_thread_without_a_heading_has_no_number_of_ours():
     text = POOL.split("\n", 3)[3]
     assert verdict_of(text).summary.startswith("A thread whose heading is not in the text is in run (thread.py:85)")
+
+
+def test_a_stack_of_an_exception_has_no_heading_that_could_be_missing():
+    died = (REAL / "batch-6" / "sglang3836-faulthandler.txt").read_text()
+    assert verdict_of(died).summary.startswith("A thread died in an unnamed function of libtorch_cuda.so.")
 
 
 PART = """__lll_lock_wait (futex=0x55882275e980, private=0) at lowlevellock.c:52

@@ -297,7 +297,8 @@ def _alone_name(party: Party) -> str:
     unnamed = process.label == ONLY or party.kind in LOCKED or lacking
     several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
     if process.given is Given.TEXT and party.thread is not None and lacks_head(process, party.thread):
-        return f"A thread{of_process(process.label)} whose heading is not in the text"
+        headed = party.group != "fatal" and any(one.language == "python" for one in party.thread.calls[:1])
+        return f"A thread{of_process(process.label)}{' whose heading is not in the text' if headed else ''}"
     if process.given is Given.TEXT and party.id and unnamed and several:
         return f"Thread {party.id}{of_process(process.label)}"
     return start(who([party]))
