@@ -22,6 +22,9 @@ LOCK_FILE, LOCK_NAMES = "{lock}", r"(?<![\w/])(?P<path>/[^\s'\":]{1,300}\.(?:loc
 LOG_FILE, LOG_NAMES = "{log}", r"\blog (?P<path>[\w./+-]{1,300})$"
 """Stands there for the log of the process that a launcher's line is about, where the line names it."""
 
+DUMP_FILE = "{saved}"
+"""Stands there for the file that has the whole dump, where a line names it."""
+
 CORE = "{core}"
 """Stands there for the file that has all threads and values of a process that died."""
 

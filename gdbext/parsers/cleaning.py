@@ -83,6 +83,8 @@ _BULLET = regex(
     r"\s{0,8}(?:[-*+]|\d{1,3}[.)]) +(?=`{0,2}(?:#\d|0x[0-9a-f]|File \"|frame #|[A-Za-z_~<][\w:.<>~]{0,200}(?:\(\)"
     r"| \()))"
 )
+_FIRST = "(most recent call first):"
+"""The end of faulthandler's heading of a thread, behind which a paste may have lost the end of the line."""
 _FENCE = regex(r"~{3,20} ?\w{0,20}\s*\Z")
 _SPAN = regex(r"`([^`]{1,2000})`")
 _PAGER = regex(r"-{2,3}Type <(?:RET|return)> [^-\n]{0,80}-{2,3}")
@@ -141,6 +143,10 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         said, _, rest = text.partition("Traceback (most recent")
         if rest and ("xception" in said or "rror" in said):
             yield stream, said.rstrip()  # who says so died of what comes
+        head, first, frame = text.partition(_FIRST)
+        if frame.lstrip().startswith('File "') and "hread" in head:
+            yield stream, head + first
+            text = f"  {frame.lstrip()}"
         stream, text = learned.split(stream, text)
         text = indented.without(text)
         if "`" in text or text.lstrip(" ")[:1] in _BULLETS:

@@ -47,7 +47,16 @@ class ThreadHead:
     only: Optional[Frame] = None
     problem: str = ""  # what the same line says of it: a signal
     stop: Optional[str] = None  # how a debugger has stopped the process, "" for a signal; None: the line tells nothing
+    marks_lines: bool = False  # of IPython, which marks the line of each frame among its neighbours
     recurs: bool = False  # the tool shows one thread at several moments: the same id is no second process
+
+
+@dataclass(frozen=True)
+class Runs:
+    """C code that runs a frame of Python, and the address of that frame."""
+
+    code: Frame
+    address: str
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class FrameLine:
     number: Optional[int] = None
     outermost_first: bool = False
     addressed: bool = False  # from gdb, which leaves the address out where a frame's callee is inlined
+    runs: Optional[Runs] = None  # where C code has `frame`, of Python, among its arguments
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Location:
-    """The source position of the frame before, on a line of its own (eu-stack)."""
+    """The source position of the frame before, on a line of its own (eu-stack); "": in the same file (IPython)."""
 
     file: str
     line: Optional[int]
@@ -184,9 +194,10 @@ class Detail:
 
 @dataclass(frozen=True)
 class Code:
-    """The source line of the frame before it."""
+    """The source line of the frame before it. `marked`: of several lines shown it is the one."""
 
     text: str
+    marked: bool = False
 
 
 Event = Union[

@@ -346,3 +346,42 @@ def test_the_peer_that_mpich_lists_is_named(lines, says):
     assert summary.startswith("The process is in MPI_Recv") and says in summary
     if lines:
         assert "for a while: the rank behind `source=` has not sent yet" in told(head)[0]
+
+
+IN_PYTHON = """#0  sem_wait () at ../nptl/sem_wait.S:85
+#1  0x00000000005ff2a4 in PyThread_acquire_lock (lock=0x23422e0, waitflag=1) at ../Python/thread_pthread.h:324
+#2  0x00000000006a0ba9 in lock_PyThread_acquire_lock (self=0x7f2716c05e00, args=()) at ../Modules/threadmodule.c:52
+#3  0x00000000005b32e1 in _PyEval_EvalFrameDefault (
+    f=Frame 0x2453e90, for file /usr/lib/python2.7/threading.py, line 339, in wait (self=<_Condition(a=<b>) at remote \
+0x7f>, timeout=None), throwflag=0) at ../Python/ceval.c:2666
+#4  0x00000000005b32e2 in PyEval_EvalFrameEx (f=Frame 0x2453e90, for file /usr/lib/python2.7/threading.py, line 339, \
+in wait (self=1)) at ../Python/ceval.c:700
+#5  0x00000000005b32e3 in frame_clear (f=Frame 0x2453e91, for file /opt/app.py, line 3, in other ()) at frame.c:3
+#6  0x00000000005b32e4 in PyEval_EvalFrameEx (f=Frame 0x2453e92, for file /opt/app.py, line 9, in main
+"""
+
+
+def test_c_code_shows_the_python_frame_that_it_runs():
+    (thread,) = diagnosis(IN_PYTHON).snapshot.processes[0].threads
+    shown = [(frame.function, frame.line, frame.language) for frame in thread.frames[3:]]
+    assert shown == [
+        ("wait", 339, "python"),
+        ("PyEval_EvalFrameEx", 700, "native"),  # the same frame, not a call of it
+        ("frame_clear", 3, "native"),
+        ("main", 9, "python"),
+    ]
+    assert told(IN_PYTHON)[0].startswith("The process waits for another thread, in wait (threading.py:339)")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("  605 ?        01:03:30 dxr <defunct>\n", "Of the listed processes 605 has ended (defunct)"),
+        ("root  605  585  0 10:00 ?  00:00:00 [dxr] <defunct>\n  7 ? Z 0:00 [dxr] <defunct>\n", "605 and 7 have ended"),
+        ("  605 ?        01:03:30 dxr\n", ""),
+    ],
+)
+def test_a_list_of_processes_shows_which_of_them_have_ended(line, said):
+    answer = diagnosis(line + IN_PYTHON).verdict
+    assert said in answer.summary and ("ended (defunct)" in answer.summary) == bool(said)
+    assert answer.remedies[0].action.startswith("Find out why the defunct processes ended") == bool(said)

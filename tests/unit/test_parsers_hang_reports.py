@@ -87,7 +87,38 @@ def test_frames_of_the_kernel_without_addresses():
 )
 def test_a_notebook_that_was_interrupted_shows_where_it_stood(frames):
     text = "KeyboardInterrupt                         Traceback (most recent call last)\n" + frames
-    assert only(text) == (None, "1", ["wait", "main"], "condvar-idle")
+    assert only(text)[2:] == (["acquire", "wait", "main"], "condvar-idle")
+
+
+CUT = """KeyboardInterrupt                         Traceback (most recent call last)
+<timed exec> in <module>()
+
+~/lib/dask/base.py in compute(self, **kwargs)
+     97             Extra
+---> 99         {line}
+    100         raise ValueError(result)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("(result,) = compute(self)", "was in a call from compute (dask/base.py:99) when Ctrl-C"),
+        ("results = get(dsk, keys, **kwargs)", "The traceback is cut behind a call of get(): the frames further in"),
+        ("results = [get(one) for one in keys]", "The traceback is cut behind that line: the frames further in"),
+        (
+            "results = get(dsk)\n\nKeyboardInterrupt: ",
+            "when Ctrl-C or a signal handler interrupted it (KeyboardInterrupt)",
+        ),
+        ("waiter.acquire()", "when Ctrl-C or a signal handler interrupted it (KeyboardInterrupt)"),  # nothing is inside
+    ],
+)
+def test_a_notebook_whose_last_line_is_missing_has_lost_the_frames_further_in(line, says):
+    verdict = judge(read(CUT.format(line=line))).verdict
+    assert says in verdict.summary
+    is_cut = "is cut behind" in verdict.summary
+    assert verdict.remedies[0].action.startswith("Read the rest of the traceback") == is_cut
+    assert ("is cut" in says or "in a call from" in says) == is_cut
 
 
 def test_the_console_of_an_editors_debugger():

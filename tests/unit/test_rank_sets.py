@@ -6,6 +6,8 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
 from gdbext.parsers.rank_sets import ranks_of_line
 
+pytestmark = pytest.mark.pure
+
 LGDB = "app{{{ranks}}}: #0  0x00002aaaacb6fa07 in sched_yield\napp{{{ranks}}}: #1  0x00002aaaae9aadbc in sync_wait_mt\n"
 
 

@@ -1,9 +1,13 @@
 """Texts that are no look at a living process, each beside a twin that is one."""
 
+from pathlib import Path
+
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.parsers import parse_files
+
+REAL = Path(__file__).resolve().parents[1] / "data" / "real"
 
 TRACEBACK = """Traceback (most recent call last):
   File "train.py", line 9, in main
@@ -85,7 +89,7 @@ def test_the_summary_tells_what_the_text_is(text, says):
     ("text", "begins"),
     [
         (TRACEBACK + "KeyboardInterrupt\n", "At the next hang, before you press Ctrl-C: dump all threads twice"),
-        ("Timeout (0:00:15)!\n" + FAULT, "If the process is still running: dump all threads twice"),
+        ("Timeout (0:00:15)!\n" + FAULT, "If the process is still running (faulthandler may have ended it), or at the"),
         (FAULT, "Dump all threads twice"),
         (LLDB.format(reason="breakpoint 1.1"), "Resume the program"),
         (LLDB.format(reason="signal SIGSTOP"), "Dump every process"),
@@ -357,3 +361,74 @@ def test_a_core_file_makes_no_progress(text, tool):
     assert tool in verdict.remedies[0].action
     assert not any("30 s apart" in one.action for one in verdict.remedies)
     assert not any("second dump" in one for one in verdict.missing) or "gdb" in tool
+
+
+POOL = """test_submit (app.tests.Pool.test_submit) ... Timeout (3:20:00)!
+
+Thread 0x000000082e546e00 (most recent call first):  File "/lib/concurrent/futures/interpreter.py", line 190 in run
+  File "/lib/concurrent/futures/thread.py", line 85 in run
+  File "/lib/concurrent/futures/thread.py", line 118 in _worker
+
+Thread 0x0000000825a7c000 (most recent call first):
+  File "/lib/threading.py", line 359 in wait
+  File "/lib/concurrent/futures/_base.py", line 443 in result
+  File "/lib/test/test_pool.py", line 251 in test_submit
+"""
+SECOND = """
+Thread 0x0000000825a7c001 (most recent call first):
+  File "/lib/app.py", line 7 in task
+  File "/lib/concurrent/futures/thread.py", line 85 in run
+  File "/lib/concurrent/futures/thread.py", line 118 in _worker
+"""
+
+
+def test_a_test_that_ran_into_its_limit_waits_for_the_task_of_a_pool():
+    verdict = verdict_of(POOL)
+    assert verdict.summary == (
+        "Thread 0x000000082e546e00 was in run (interpreter.py:190) when faulthandler's timeout of 3:20:00 expired. "
+        "What the timer watched had not ended by then; the text does not show whether it was stuck or slow. Thread "
+        "0x0000000825a7c000 waited for a pool's task in Future.result, called from test_submit (test_pool.py:251): "
+        "probably for this one, the only one in the text."
+    )
+    assert not any("30 s apart" in one.action for one in verdict.remedies)
+
+
+@pytest.mark.parametrize("text", [POOL + SECOND, POOL.replace("in result", "in add_done_callback")])
+def test_of_two_tasks_nobody_knows_which_one_is_waited_for(text):
+    assert "pool's task" not in verdict_of(text).summary
+
+
+def test_a_thread_without_a_heading_has_no_number_of_ours():
+    text = POOL.split("\n", 3)[3]
+    assert verdict_of(text).summary.startswith("A thread whose heading is not in the text is in run (thread.py:85)")
+
+
+def test_a_stack_of_an_exception_has_no_heading_that_could_be_missing():
+    died = (REAL / "batch-6" / "sglang3836-faulthandler.txt").read_text()
+    assert verdict_of(died).summary.startswith("A thread died in an unnamed function of libtorch_cuda.so.")
+
+
+PART = """__lll_lock_wait (futex=0x55882275e980, private=0) at lowlevellock.c:52
+
+Thread 25 (Thread 0x7f4672d5e000 (LWP 638173)):
+#0  futex_wait_cancelable (private=0, futex_word=0x55882272f930) at futex-internal.h:183
+#1  __pthread_cond_wait (cond=0x55882272f908, mutex=0x55882272f8e0) at pthread_cond_wait.c:647
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("+ gdb -batch -ex 'thread apply all bt' -p 638148\n+ tee gdb_bt.638148.log\n", "gdb_bt.638148.log"),
+        ("=== HANG DETECTED, DUMPING GDB BACKTRACE TO [/mnt/bt/gdb.log] ===\n+ tee gdb_bt.1.log\n", "/mnt/bt/gdb.log"),
+        ("Writing stack traces to /tmp/s.txt.\n", "/tmp/s.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' > all.txt\n", "all.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' 2>&1 | tee all.txt\n", "all.txt"),
+        ("$ gdb -p 638148 -batch -ex 'thread apply all bt' 2>errors.txt\n", ""),
+        ("+ tee server.log\n", ""),
+        ("dumping stacks to the log\n", ""),
+    ],
+)
+def test_a_dump_that_was_saved_need_not_be_made_again(line, file):
+    advice = first_advice(line + PART)
+    assert advice.endswith(f"only a part: gdbext diagnose {file}") if file else advice.startswith("Dump all threads")

@@ -117,6 +117,11 @@ def is_main(process: RankSnapshot, thread: ThreadStack) -> bool:
     return thread.id == "1" and process.source not in ("text:py-spy",) and not _parts(process)
 
 
+def lacks_head(process: RankSnapshot, thread: ThreadStack) -> bool:
+    """Whether the number of a thread is ours, where the text names threads by long ids and has lost this one's."""
+    return any(process.threads[number] is thread for number in _parts(process))
+
+
 def _parts(process: RankSnapshot) -> Tuple[int, ...]:
     """Where a stack has lost its head, and with it who it is of, among threads that a tool has named by long ids: the
     short ones are ours."""

@@ -15,12 +15,13 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import waits_in
 from gdbext.knowledge.causes.remedies import REMEDIES
 from gdbext.knowledge.causes.remedies.remedy_constants import MUTEX_ADDRESS
-from gdbext.knowledge.causes.what_texts_show import LATER, LIVES
+from gdbext.knowledge.causes.what_texts_show import LATER, LIVES, TWICE
 from gdbext.knowledge.dump_tools import (
     AT_PROMPT,
     CORE,
     CORE_FILES,
     DEBUGGER_RUNS,
+    DUMP_FILE,
     DUMP_TOOLS,
     ERROR,
     ERROR_NAMES,
@@ -38,7 +39,7 @@ from gdbext.knowledge.dump_tools import (
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
 from gdbext.knowledge.frames.system.linux_kernel import GPU_HELPERS, GPU_MODULE
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import PROMPT
+from gdbext.knowledge.log_lines.last_words import PROMPT, SAVED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.model.codes import Given
 from gdbext.model.text.digits import integer_or_none
@@ -47,6 +48,7 @@ from gdbext.model.verdict import Remedy
 
 _NCCL_FILE = re.compile(r"libnccl\.so\.(\d+\.\d+\.\d+)")
 _PROMPT = regex(re.escape(PROMPT).replace(r"\{\}", r"(?P<debugger>[\w-]+)"))
+_SAVED = regex(SAVED.format(path=r"(?P<path>\S+)"))
 _LONGER = "samples that are far apart tell a long step from a rank that is stuck"
 _HOST = "host cores, or a snapshot or stacks of the same moment (--save, py-spy dump), beside the GPU cores"
 _FILES = ((LOCK_FILE, LOCK_NAMES, "FILE"), (LOG_FILE, LOG_NAMES, "the log of that process"))
@@ -88,6 +90,8 @@ def _after_the_look(remedy: Remedy, shown: Optional[Shown]) -> Remedy:
     """Advice that needs a living process, as far as it means something after the moment that the text shows."""
     if shown is None or not re.search(LIVES, remedy.action) or re.match(LATER, remedy.action):
         return remedy
+    if shown.row.once and TWICE in remedy.action:
+        return Remedy(shown.row.once, "faulthandler prints no native frames, which show what a C call waits for")
     if shown.row.advice:
         return Remedy(shown.row.advice, shown.row.reason)
     action = f"{remedy.action[:1].lower()}{remedy.action[1:]}".replace(PID, "PID")  # the next process has another one
@@ -103,6 +107,10 @@ def _filled_in(action: str, view: JobView, best: Candidate) -> str:
             found = next(filter(None, (re.search(names, line.text) for line in lines(view))), None)
             named = action.replace(place, found["path"]) if found else ""
             action = named if named and len(named) < _MOST_CHARACTERS else action.replace(place, unknown)
+    if DUMP_FILE in action:
+        saved = [found["path"] for found in (_SAVED.match(text) for _, text in all_lines(view)) if found is not None]
+        saved.sort(key=lambda path: not path.startswith("/"))  # other names are of a folder that nobody knows
+        action = action.replace(DUMP_FILE, saved[0] if saved else "FILE")
     action = action.replace(CORE, _core_of(view))
     pid, host = _pid(view)
     there = f"On {host}: " if host and any(word in action for word in (PID, PLACE)) else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence, Tuple
+from typing import Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
+from gdbext.analysis.stacks.decisive import lacks_head
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
@@ -24,13 +25,14 @@ from gdbext.analysis.view.places import (
     where,
 )
 from gdbext.analysis.view.resident_kernels import collective_of
-from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
+from gdbext.analysis.view.wording import filled_in, label_list, of_process, start, verb, who
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     BEGUN_WAIT,
     BESIDE_MAIN,
     DOES,
     ENDS_WITH_ALL,
+    FOR_A_TASK,
     IDLE_OR_LOST,
     LOST_INSIDE,
     LOST_PLACE,
@@ -49,7 +51,7 @@ from gdbext.knowledge.causes.lone_waits import (
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, DEFUNCT, OF_ANOTHER
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -73,7 +75,10 @@ _ONE_WORD = regex(r"[a-z]+")
 _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
 _NOWHERE = ("unknown", "python-code", "native-compute")
 """Kinds of threads of which no row knows the wait."""
-_CHILD, _DUMPED = regex(CHILD), regex(DUMPED)
+_POOL_RUNS = regex(r"(?:_WorkItem\.)?run$"), regex(r"concurrent/futures/thread\.py$")
+_POOL_GIVES = regex(r"(?:Future\.)?result$"), regex(r"concurrent/futures/_base\.py$")
+"""A task of a pool runs, and somebody waits for the result of one: function and file."""
+_CHILD, _DUMPED, _DEFUNCT = regex(CHILD), regex(DUMPED), regex(DEFUNCT)
 _OF_ANOTHER = regex(OF_ANOTHER)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
 
@@ -112,7 +117,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         if lost:
             does = filled_in(LOST_PLACE if begins else LOST_INSIDE, {"where": spot, "frames": lost})
         if shown is not None:
-            does = filled_in(shown.row.does, {"where": where(party)}) if shown.row.does else shown.past(does)
+            own = shown.row.does or (shown.row.inside if party.kind in _NOWHERE else "")
+            does = filled_in(own, {"where": where(party)}) if own else shown.past(does)
         if shown is not None and shown.open:
             explanation = shown.open
         elif idle:
@@ -135,6 +141,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = (
                 listed or _keeps_gpu_busy(party) or _further_out(party, usual if there is None else there.open)
             )
+            if shown is not None and shown.row.moves:
+                explanation = explanation.replace(MOVES, shown.row.moves)
             if _is_of_core(party):
                 explanation = explanation.replace(MOVES, MOVED)
             if one_frame and there is None and not (nobody or lost):
@@ -145,7 +153,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = (
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
-        return f"{name} {does}. {explanation}"
+        explanation += _for_this_task(party, shown is not None and bool(shown.when))
+        return f"{name} {does}. {explanation}{_ended_beside(party)}"
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
@@ -175,6 +184,39 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _for_this_task(party: Party, then: bool) -> str:
+    """The one thread that waits for the task of a pool which only this thread runs. `then`: when the text was made."""
+    threads = party.process.threads
+    if party.thread is None or [one for one in threads if _has(one, *_POOL_RUNS)] != [party.thread]:
+        return ""
+    waiting = [one for one in threads if one is not party.thread and _has(one, *_POOL_GIVES)]
+    if len(waiting) != 1 or party.process.given is not Given.TEXT:
+        return ""
+    outer = [one for one in waiting[0].calls if not (_POOL_GIVES[1].search(one.file or "") or _is_threading(one))]
+    at = f"{waiting[0].calls[0].function}" if not outer else f"Future.result, called from {place(outer[0])}"
+    return f" {filled_in(FOR_A_TASK, {'waiter': waiting[0].id, 'waits': 'waited' if then else 'waits', 'where': at})}"
+
+
+def _has(thread: ThreadStack, function: Pattern[str], file: Pattern[str]) -> bool:
+    """Whether a function of that file is on its stack."""
+    return any(function.match(one.function or "") and file.search(one.file or "") for one in thread.calls)
+
+
+def _is_threading(frame: Frame) -> bool:
+    return (frame.file or "").endswith("threading.py")
+
+
+def _ended_beside(party: Party) -> str:
+    """The processes that a list in the text shows as ended."""
+    found = [match["pid"] for match in map(_DEFUNCT.match, party.process.said) if match is not None]
+    if not found or party.process.given is not Given.TEXT:
+        return ""
+    have, they = ("has", "it is its worker") if len(found) == 1 else ("have", "they are its workers")
+    return (
+        f" Of the listed processes {label_list(found)} {have} ended (defunct): if {they}, nothing will come from there."
+    )
 
 
 def _is_of_core(party: Party) -> bool:
@@ -272,6 +314,9 @@ def _alone_name(party: Party) -> str:
     lacking = party.group != "fatal" and lacks_main(process)
     unnamed = process.label == ONLY or party.kind in LOCKED or lacking
     several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
+    if process.given is Given.TEXT and party.thread is not None and lacks_head(process, party.thread):
+        headed = party.group != "fatal" and any(one.language == "python" for one in party.thread.calls[:1])
+        return f"A thread{of_process(process.label)}{' whose heading is not in the text' if headed else ''}"
     if process.given is Given.TEXT and party.id and unnamed and several:
         return f"Thread {party.id}{of_process(process.label)}"
     return start(who([party]))

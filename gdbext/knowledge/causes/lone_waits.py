@@ -93,6 +93,8 @@ MAIN_UNREAD = "The main thread, thread 1, {unread}."
 MOVES = "A single dump cannot show whether it is making progress."
 MOVED = "A core file shows one moment, so it cannot tell slow from stuck."
 """In place of that, of a core file."""
+FOR_A_TASK = "Thread {waiter} {waits} for a pool's task in {where}: probably for this one, the only one in the text."
+"""Behind a worker of a pool."""
 LOST_INSIDE = "is in a function that the text does not show ({frames} missing), reached through {where}"
 LOST_PLACE = "has only its outermost frames in the text, where every thread begins ({frames} missing)"
 """Where the text has lost the innermost frames: those that it has are not where the thread is."""
@@ -300,6 +302,13 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         _OF_CHILD,
         does="waits for a child process to end, in {where}",
         through=CHILD_WAITS,
+    ),
+    OpenThere(
+        ("condvar-idle",),
+        IDLE_OR_LOST,
+        does=_FOR_A_THREAD,
+        through=r"_*(?:GI_+)?_*(?:new_)?sem_wait\w*(?:@\S*)?$",
+        rules=("python-wait",),  # which uses a semaphore for its lock
     ),
     OpenThere(
         ("condvar-idle",),

@@ -9,6 +9,7 @@ from gdbext.knowledge.log_lines.last_words import (
     AS_IT_ENDS,
     CALLS,
     CURRENT,
+    CUT_BEHIND,
     DUMPS,
     HANDLERS,
     STOPS_OF_GDB,
@@ -30,9 +31,12 @@ class TextKind:
     says: str
     pasted_from: str  # regex: RankSnapshot.source
     does: str = ""  # in place of what a thread in such a call does; `{where}` is the call
+    inside: str = ""  # the same, only of a thread in code of which no row knows that it waits
     when: str = ""  # when that was; what the thread does is then told in the past tense
     open: str = ""  # in place of what its stack leaves open
+    moves: str = ""  # in place of the words that a single dump cannot show progress
     again: str = ""
+    once: str = ""  # in place of advice to dump twice
     advice: str = ""  # in its place
     reason: str = ""
     own: bool = False  # only what is said of the thread itself counts
@@ -51,6 +55,19 @@ _ENDLESS = r"_*(?:try_)?(?:wait|acquire|enter|join|poll|select|recv|get|read|acc
 """Waits of the standard library, which fail less often than somebody interrupts them."""
 
 TEXT_KINDS: Tuple[TextKind, ...] = (
+    TextKind(
+        "cut-notebook",
+        "IPython core/ultratb.py",
+        CUT_BEHIND.format(what=r"(?P<what>.{1,80}(?:\(\)|line))$"),
+        r"text:traceback",
+        inside="was in a call from {where} when Ctrl-C or a signal handler interrupted it",
+        when="when Ctrl-C or a signal handler interrupted it",
+        open="The traceback is cut behind {what}: the frames further in, and its last line, are not in the text.",
+        advice="Read the rest of the traceback in the notebook; if it is gone, dump all threads at the next hang "
+        "before you interrupt it: py-spy dump --native --pid PID > dump.txt; then gdbext diagnose dump.txt",
+        reason="the last frame of a whole traceback is where the process was",
+        own=True,
+    ),
     TextKind(
         "interrupted",
         "CPython signal module; a program's own handler may raise it too",
@@ -104,7 +121,10 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         r"Timeout \((?P<what>[\d:.]{1,20})\)!",
         r"text:faulthandler",
         when="when faulthandler's timeout of {what} expired",
+        moves="What the timer watched had not ended by then; the text does not show whether it was stuck or slow.",
         again="If the process is still running",
+        once="If the process is still running (faulthandler may have ended it), or at the next hang, dump all threads "
+        "with their native frames: {dump} > dump.txt; then gdbext diagnose dump.txt",
     ),
     TextKind(
         "breakpoint",
@@ -183,6 +203,8 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
 
 LIVES = r"\{(?:dump(?: of each)?|pid)\}|\bPID\b|ncclras"
 """Advice that means something only while the process lives."""
+TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
+"""In advice to dump twice."""
 LATER = r"At the next |If it hangs again|Run it once"
 """How advice for the next run begins."""
 

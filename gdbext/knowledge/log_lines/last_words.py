@@ -121,6 +121,9 @@ AS_IT_ENDS = ", as the process ends"
 """Said of a goroutine that is printed with the addresses of its g and m: Go does that for a throw and a fatal signal
 (runtime/traceback.go, goroutineheader)."""
 
+CUT_BEHIND = "the traceback is cut behind {what}"
+"""Of a notebook's traceback, whose last line is the exception."""
+
 CALLS = "its last line calls {what}"
 """Said of a Python stack that ends with a call, inside of which nothing is shown."""
 
@@ -186,3 +189,16 @@ CHILD = r"Process (?P<child>[\w.-]{0,60}Process-\d+(?::\d+)*):$"
 
 REPEATED_BY_RAY = r" \[repeated (?P<times>\d{1,9})x across cluster\]"
 """Behind a line of which Ray prints one for several processes (ray/_private/ray_logging; RAY_DEDUP_LOGS)."""
+
+DEFUNCT = r"\s{0,12}(?:[a-z_][\w.+-]{0,31}\s{1,12})?(?P<pid>\d{1,9})\s.{0,160}?\s<defunct>$"
+"""A line of ps about a process that has ended, and whose parent has not asked how (ps(1), state Z)."""
+
+SAVED = "all stacks were saved in {path}"
+"""Said where a text names the file of the dump of which it is a part."""
+SAVED_BY_SHELL = r"(?:(?<![\d&])>{1,2} ?|\| ?tee (?:-a )?)(?P<path>[\w./+@%=-]{1,200})\s{0,4}$"
+SAVED_BY_SCRIPT = (
+    r".{0,120}?\b(?i:dump(?:ing|ed)|writing|saving) .{0,40}\b(?i:(?:backtraces?|stack ?traces?|stacks) (?:in)?to) "
+    r"\[?(?P<path>[\w./+@%=-]{0,200}[/.][\w./+@%=-]{1,200})"
+)
+TEE = r"\+ tee (?:-a )?(?P<path>[\w./+@%=-]{0,200}(?:gdb|bt|stack|trace|dump)[\w./+@%=-]{0,200})$"
+"""How: behind the command, in a script's own words, in the trace of a shell (set -x)."""

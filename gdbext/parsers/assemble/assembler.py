@@ -422,17 +422,19 @@ class Assembler:
 
     def _locate(self, place: Location, tool: str) -> None:
         if self._thread is not None and self._thread.frames:
-            self._thread.frames[-1] = replace(self._thread.frames[-1], file=place.file, line=place.line)
+            frame = self._thread.frames[-1]
+            self._thread.frames[-1] = replace(frame, file=place.file or frame.file, line=place.line)
 
     def _source_line(self, code: Code, tool: str) -> None:
         if self._thread is not None and self._state is State.OPEN:
-            self._thread.read_source(code.text)
+            self._thread.read_source(code.text, code.marked)
 
     def _say(self, said: LogMessage, tool: str) -> None:
         self._tally.evidence(said.text)
         thread, process = self._thread, self._roll.here
         if said.about == "before" and thread is not None:
             thread.complain(thread.with_condition(said.text))
+            thread.ended = True
             if said.rank is not None and process is not None and process.head.rank is None:
                 process.head = replace(process.head, rank=said.rank)
             self._tool = ""

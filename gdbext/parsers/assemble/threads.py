@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, FREED, FREES, RUNTIMES
-from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, HANDLERS, LOGGED, RAISED
+from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, CUT_BEHIND, HANDLERS, LOGGED, RAISED
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
@@ -46,7 +46,9 @@ class Thread:
     last: int = -1  # highest frame number so far
     interrupted: bool = False  # by Ctrl-C, as all of its text
     code: str = ""  # source line of the last frame
+    ended: bool = False  # the line that ends it was read
     raises: bool = False  # a source line is a `raise`
+    runs: str = ""  # the Python frame that the frame read last runs: one function calls another with it
     logged: bool = False  # a logger has called its stack an error
     _shown: Dict[int, Frame] = field(default_factory=dict)
 
@@ -58,7 +60,9 @@ class Thread:
         if len(self.frames) >= MOST_FRAMES and not self.reversed:
             self.truncated = f"only the innermost {MOST_FRAMES} frames are kept"
             return False
-        self.frames.append(line.frame)
+        runs = line.runs.address if line.runs is not None else ""
+        self.frames.append(line.runs.code if line.runs is not None and runs == self.runs else line.frame)
+        self.runs = runs
         self.code = ""
         self.numbers.append(line.number)
         if line.number is not None:
@@ -93,8 +97,10 @@ class Thread:
         frame = None if line.number is None else self._shown.get(line.number)
         return frame is not None and frame.function == line.frame.function and frame.pc in (None, line.frame.pc)
 
-    def read_source(self, line: str) -> None:
+    def read_source(self, line: str, marked: bool = False) -> None:
         """The source line of the frame read last."""
+        if self.head.marks_lines and not marked:
+            return
         self.code = self.code or line
         self.raises = self.raises or _RAISE.match(line) is not None
 
@@ -140,11 +146,7 @@ class Thread:
         frames = self._with_inlining(frames)
         truncated = self.truncated
         if self.code and self.reversed and (self._was_alive() or not self.problems):
-            inside = [frame for frame in (call_frame(self.code),) if frame is not None]
-            called = _CALLED.match(self.code)
-            if called is not None and not inside and self.head.id is not None:
-                self.complain(CALLS.format(what=f"{called['name']}()"))
-            frames += inside
+            frames += self._called()
         if self.reversed:
             frames.reverse()
             if len(frames) > MOST_FRAMES:
@@ -178,6 +180,18 @@ class Thread:
             problems=problems,
             numbers=self._own_numbers(len(frames)) if gaps else (),
         )
+
+    def _called(self) -> List[Frame]:
+        """What the last source line calls, where C code has no frame. Of a notebook's traceback that is cut the call
+        may have had frames: only that of a method is known."""
+        cut = self.head.marks_lines and not self.ended
+        called = _CALLED.match(self.code)
+        frame = None if cut and called is not None and "." not in called["name"] else call_frame(self.code)
+        if frame is None and cut:
+            self.complain(CUT_BEHIND.format(what=f"a call of {called['name']}()" if called else "that line"))
+        elif frame is None and called is not None and self.head.id is not None:
+            self.complain(CALLS.format(what=f"{called['name']}()"))
+        return [] if frame is None else [frame]
 
     def _own_numbers(self, count: int) -> Tuple[int, ...]:
         known = sorted({number for number in self.numbers if number is not None})

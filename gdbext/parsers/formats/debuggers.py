@@ -21,6 +21,7 @@ from gdbext.parsers.line_events import (
     ProcessHead,
     Prompt,
     Raised,
+    Runs,
     Several,
     Standing,
     Stopped,
@@ -33,6 +34,12 @@ _HOLDS_GIL = regex(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
 _DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SIG(?:ABRT|SEGV|BUS|ILL|FPE)).{0,80}")
 _AT_A_STOP = regex(r"stop reason = (?:" + STOPS_OF_LLDB + r")[^,\n]{0,80}")
 _PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
+_RUN_FRAME = regex(
+    r"[(, ]\w{1,20}=Frame (?P<address>0x[0-9a-f]{1,16}), for file (?P<file>[^,]{1,4096}), line (?P<line>\d{1,9}), "
+    r"in (?P<name>[\w.<>]{1,400})(?: \(|$)"
+)
+"""What CPython's python-gdb.py prints for a frame object among the arguments of C code."""
+_EVALUATES = regex(r"_?PyEval_EvalFrame(?:Ex|Default)?$")
 _SHOWS_STACK = regex(r"(?:thread apply|taas|bt|ba|where|backtrace|info stack|thread backtrace|py-bt)")
 _LETS_GO = regex(r"(?:q|quit|exit|k|kill|detach|process (?:detach|kill))\b")
 _ATTACH = regex(r"(?:attach|process attach --pid|process attach -p) (\d{1,9})")
@@ -129,7 +136,13 @@ def _gdb_frame(match: Match[str]) -> Optional[Event]:
     if python:
         frame = Frame(python.group(3), file=python.group(1), line=int(python.group(2)), language="python")
         return FrameLine(frame, count)
-    return FrameLine(read_frame(body), count, addressed=True) if looks_like_frame(body) else None
+    if not looks_like_frame(body):
+        return None
+    native, run = read_frame(body), _RUN_FRAME.search(body) if ", for file " in body else None
+    if run is None or not _EVALUATES.match(native.function or ""):
+        return FrameLine(native, count, addressed=True)
+    frame = Frame(run["name"], file=run["file"], line=int(run["line"]), language="python")
+    return FrameLine(frame, count, runs=Runs(native, run["address"]))
 
 
 def _standing(match: Match[str]) -> Event:

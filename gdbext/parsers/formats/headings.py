@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.log_lines.last_words import SAVED, SAVED_BY_SCRIPT, SAVED_BY_SHELL, TEE
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.formats.format_row import Row, process_head, row
-from gdbext.parsers.line_events import Event, FrameLine, FramesMissing, ProcessHead, Several, ThreadHead
+from gdbext.parsers.line_events import Event, FrameLine, FramesMissing, LogMessage, ProcessHead, Several, ThreadHead
 
 _RANK = regex(r"(?i)\brank[ _#:=-]{0,3}(\d{1,6})\b")
 _PID = regex(r"(?i)\b(?:pid|process)[ _#:=]{0,3}(\d{2,9})\b")
@@ -22,6 +23,7 @@ _HOLDS_GIL = regex(r"(?i)\bthread\b.{0,60}\b(?:has|holds|holding|owns|owning) th
 _A_THREAD = regex(r"(?i)\w*thread\w*(?:[-_ ]\d+)?\Z|\w+[-_]\d+\Z|\w*(?:main|worker|executor|proxy|watchdog)\w*\Z")
 _SENTENCE = regex(r"[a-z)]\. |, (?:and|but|so|which) ")
 _LONGEST = 120
+_SAVED = regex(SAVED_BY_SHELL)
 _RANK_PHRASE = (
     r"(?:(?:global|local|other|another|all|the|on|for|of|in|this is|here is|stack|backtrace|bt|trace|dump) ){0,4}"
 )
@@ -79,6 +81,16 @@ def _mention(text: str) -> Optional[ThreadHead]:
     return None
 
 
+def _saved(match: Match[str]) -> Event:
+    return LogMessage(SAVED.format(path=match.group("path").rstrip(".")))
+
+
+def _command(match: Match[str]) -> Event:
+    """A command that prints stacks, and where it puts them."""
+    saved = _SAVED.search(match.string)
+    return process_head(match) if saved is None else Several((process_head(match), _saved(saved)))
+
+
 _CALL = r"`?(?P<call>[A-Za-z_][\w.:]{1,200})(?:\(\))?`?(?: / `?[\w.:]{1,200}`?){0,4}"
 _STUCK = (
     r"(?:(?:is |was )?(?:stuck|waiting|waits|blocked|hung|hanging|hangs|sleeping|parked|sits?|spinning)"
@@ -101,6 +113,8 @@ def _thread_in_sentence(match: Match[str]) -> Optional[Event]:
 
 
 ROWS: Tuple[Row, ...] = (
+    *(row("", need, SAVED_BY_SCRIPT, _saved) for need in ("to ", "TO ")),
+    row("", "+ tee ", TEE, _saved),
     row(
         "told",
         "`",
@@ -162,7 +176,7 @@ ROWS: Tuple[Row, ...] = (
         r"(?:(?:\[\S{1,60} \S{1,60}\]|\S{0,60})[$#%] |\+ )?(?:sudo )?"
         r"(?:py-spy dump|gstack|pstack|eu-stack|pystack remote|cuda-gdb|gdb)\b"
         r"[^|;]{0,80}? (?:--pid[ =]|-p ?)?(?P<pid>\d{2,9})\b",
-        process_head,
+        _command,
     ),
     row("", "...", r"\.\.\. ", lambda match: FramesMissing(match.string.strip()[:80])),
     *(row("", word, r".", _prose) for word in ("hread", "tid", "TID", "LWP", "task:")),

@@ -27,6 +27,7 @@ from gdbext.parsers.line_events import (
     FrameLine,
     FramesMissing,
     Interrupted,
+    Location,
     LogMessage,
     ProcessHead,
     Several,
@@ -96,7 +97,13 @@ def _fault_thread(match: Match[str]) -> Event:
 
 def _notebook(match: Match[str]) -> Event:
     """IPython names the exception before its traceback."""
-    return Several((LogMessage(match.group("text"), about="next"), ThreadHead(outermost_first=True)))
+    head = ThreadHead(outermost_first=True, marks_lines=True)
+    return Several((LogMessage(match.group("text"), about="next"), head))
+
+
+def _marked_line(match: Match[str]) -> Event:
+    """`--> 206     results = get(dsk, keys)`: the line of the frame before, among its neighbours."""
+    return Several((Location("", int(match.group("line"))), Code(match.group("code")[:400], marked=True)))
 
 
 def _pystack_thread(match: Match[str]) -> Event:
@@ -167,7 +174,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "faulthandler",
         "Timeout (",
-        r"\s{0,8}(?P<text>Timeout \(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?\)!)",
+        r"(?:\s{0,8}|\S.{0,400}? )(?P<text>Timeout \(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?\)!)\s*$",
         lambda match: Several((ProcessHead(), LogMessage(match.group("text")))),
     ),
     row("py-spy", "Python v", r"Python v(?P<version>\d+\.\d+)\S* \(", _version),
@@ -273,6 +280,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "", "Previous line repeated", r"\s+\[Previous line repeated", lambda match: FramesMissing(match.string.strip())
     ),
+    row("", "> ", r"-{1,8}> (?P<line>\d{1,7})\b(?P<code>.*)", _marked_line, "traceback"),
     row("", "", r"\s+[\^~ ]+$", detail, "traceback"),
     row("", "", r"\s+\S.*", lambda match: Code(match.group()[:400]), "traceback"),
     row("", "()", r"[a-z_][\w.]{0,200}\(\)$", lambda match: Code(match.group()), "traceback"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Match, Optional, Tuple
 
+from gdbext.knowledge.log_lines.last_words import DEFUNCT
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.formats.format_row import Row, detail, native_frame, outermost_first, row
 from gdbext.parsers.frame_lines import Place, named_frame
-from gdbext.parsers.line_events import Event, FrameLine, Several, ThreadHead
+from gdbext.parsers.line_events import Event, FrameLine, LogMessage, Several, ThreadHead
 
 _RESUMED = regex(r"<\.\.\. resuming interrupted (?:system call|(?P<call>[a-z_0-9]{2,20}))")
 _CALLS = {"futex": "futex_wait", "pselect6": "pselect", "select": "select", "rt_sigtimedwait": "sigtimedwait"}
@@ -66,6 +67,7 @@ _SYSTEM_CALLS = (
 _TREE = r"[ \t|+!:]{1,200}"
 
 ROWS: Tuple[Row, ...] = (
+    row("", "<defunct>", DEFUNCT, lambda match: LogMessage(match.group().strip())),
     row(
         "perf",
         "% ",

@@ -17,6 +17,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     POLLS,
     RDMA_COMMANDS,
 )
+from gdbext.knowledge.causes.what_texts_show import TWICE
 from gdbext.knowledge.device_code import DEVICE_FOCUS
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
@@ -25,12 +26,10 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY, SAVED
 from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
-
-_TWICE = ", 30 s apart ({dump} > dump1.txt, then dump2.txt), and compare"
 
 _OF_CORE_FILES, _NOT_OF_CORE_FILES = "text:coredump", "(?!text:coredump)"
 """What coredumpctl prints: the process has ended, and a second look at its file shows the same."""
@@ -259,6 +258,27 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Read the whole dump, of which the text has only a part: gdbext diagnose {saved}",
+        "the text names the file; it has the threads that are missing here",
+        "triton-inference-server/server#5310",
+        kinds=_NOT_DEAD,
+        line=SAVED.format(path=""),
+        alone=True,
+        whole=False,
+        pasted_from=r"text:(?:gdb|eu-stack)$",
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Find out why the defunct processes ended: read their logs to the last line, and look for them in dmesg -T "
+        "(the kernel kills processes when memory runs out)",
+        "a defunct process has ended; whoever waits for its result waits in vain",
+        "ps(1), state Z; agronholm/pythonfutures#52",
+        line=DEFUNCT,
+        given=("text", "log"),
+    ),
+    RemedyRule(
+        "unknown",
         "Dump the Python stacks too; they show which thread waits where: py-spy dump --pid {pid} > dump.txt (on macOS: "
         "sudo py-spy); then gdbext diagnose dump.txt",
         "the frames of the interpreter do not show which Python function they run",
@@ -364,7 +384,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE} the program's own frames, not the innermost ones, which change while it polls",
+        f"Dump all threads twice{TWICE} the program's own frames, not the innermost ones, which change while it polls",
         "a thread that polls runs all the time, also where what it asks for never comes",
         "MPI 4.1, MPI_Test; libevent event.c",
         through=POLLS,
@@ -375,7 +395,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Dump all threads twice{_TWICE}: a thread with the same frames in both is stuck or idle",
+        f"Dump all threads twice{TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_MAY_RUN,
@@ -526,7 +546,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        f"Take two dumps{_TWICE}: a thread with the same frames in both is stuck or idle",
+        f"Take two dumps{TWICE}: a thread with the same frames in both is stuck or idle",
         "one dump cannot show whether a thread moves; an idle worker of a pool has the same frames in both, too",
         "NVIDIA/nccl#1730",
         kinds=_NOT_DEAD,
