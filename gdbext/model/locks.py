@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 from gdbext.model.codes import Code
 from gdbext.model.missing import Maybe, Missing
@@ -79,16 +79,12 @@ class Peer:
     def children(self) -> Tuple[int, ...]:
         """The processes for the end of one of which it waits; none where it waits for something else."""
         pids = () if isinstance(self.processes, Missing) else self.processes
-        return pids if self.file == ANY_CHILD else tuple(pid for pid in pids if self.file == file_of_child(pid))
+        return pids if pids and self.file == file_of_children(pids) else ()
 
 
-ANY_CHILD = "any child"
-"""Stands for the file where a thread waits for the end of whichever child ends first."""
-
-
-def file_of_child(pid: int) -> str:
-    """What stands for the file where a thread waits for the end of a process."""
-    return f"pid {pid}"
+def file_of_children(pids: Sequence[int]) -> str:
+    """What stands for the file where a thread waits for the end of a process, or of whichever ends first of several."""
+    return f"pid {pids[0]}" if len(pids) == 1 else f"the first of pids {', '.join(map(str, pids))} to end"
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,28 @@ def test_who_waits_for_the_end_of_a_pool_is_not_idle(call):
     assert verdict(process(0, still(*WAITS, "get@queue.py:171", "serve@engine.py:4")), worker).cause == "not-a-hang"
 
 
+EXITING = ("pthread_cond_wait@libc.so.6", "Engine::~Engine@engine.cc:4", "__run_exit_handlers@libc.so.6",
+           "exit@libc.so.6", "Engine::run@engine.cc:9", "start_thread@libc.so.6")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "call", "cause"),
+    [(25, FUTEX, "destructor-or-teardown"), (4, FUTEX, "unknown"), (25, (202, 1, 393, 0, 4096, 0, 0), "not-a-hang")],
+)
+def test_a_side_thread_that_ends_the_process_decides(seconds, call, cause):
+    """The main thread sleeps until a signal comes, as in a process that serves."""
+    exits = stack(*EXITING, syscall=call, switches=0, state="S")
+    seen = live(process(0, still("pause@libc.so.6", "main@engine.cc:20", call=(34, 0, 0, 0, 0, 0, 0)), exits))
+    looks = [replace(seen, taken_at=1000.0 + at) for at in (0, seconds)]
+    answer = judge(replace(looks[1], earlier=looks[:1])).verdict
+    assert answer.cause == cause
+    assert "Engine::~Engine (engine.cc:4)" in answer.summary
+
+
 def test_semaphores_of_system_v_wait_for_ever():
     waits = [still("semop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 0, 0, 0)) for _ in range(2)]
     parent = process(0, still("wait4@libc.so.6", call=(61, 0xFFFFFFFF, 0, 0, 0, 0, 0)),
-                     peers=(Peer(100, "any child", (101, 102), ("S", "S"), ("a", "a")),))  # fmt: skip
+                     peers=(Peer(100, "the first of pids 101, 102 to end", (101, 102), ("S", "S"), ("a", "a")),))  # fmt: skip
     found = verdict(parent, *(process(number, one) for number, one in enumerate(waits, 1)))
     assert (found.cause, found.culprits) == ("other", (1, 2))
     timed = still("semtimedop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 4096, 0, 0))

@@ -55,7 +55,7 @@ def test_any_child_is_one_of_a_few_that_live(tmp_path, children, states, found):
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "stat").write_text(f"{pid} (worker) {state} 7 {'0 ' * 60}")
     rows = waits_for(ProcFS(str(tmp_path)), 7, {7: (WAIT4, 0xFFFFFFFF, 0, 0, 0, 0, 0)})
-    assert [(one.file, one.children) for one in rows] == ([("any child", found)] if found else [])
+    assert [(one.file, one.children) for one in rows] == ([("the first of pids 8, 9 to end", found)] if found else [])
     assert not waits_for(ProcFS(str(tmp_path)), 7, {7: (WAITID, 0, 0, 0, 0, 0, 0)})
 
 

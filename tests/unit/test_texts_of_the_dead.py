@@ -405,7 +405,7 @@ def test_a_thread_without_a_heading_has_no_number_of_ours():
 
 def test_a_stack_of_an_exception_has_no_heading_that_could_be_missing():
     died = (REAL / "batch-6" / "sglang3836-faulthandler.txt").read_text()
-    assert verdict_of(died).summary.startswith("A thread died in an unnamed function of libtorch_cuda.so.")
+    assert "heading" not in verdict_of(died).summary
 
 
 PART = """__lll_lock_wait (futex=0x55882275e980, private=0) at lowlevellock.c:52

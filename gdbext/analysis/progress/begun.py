@@ -13,6 +13,7 @@ from gdbext.analysis.progress.running import asks_for_file
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, who
+from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.system.libc import JOINS
@@ -23,6 +24,7 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
+_EXIT = regex(EXITS)
 MEETS = regex(r"Barrier\.wait$")
 _QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _JOIN = regex(r"(^|\.)(join|shutdown|_terminate_pool)$")
@@ -100,6 +102,9 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
     is_fed = any(map(_feeds, own))
     for loop in own:
         yield from unfinished(loop, is_fed)
+    for one in own:
+        if one.judged.helper is None and stands(one) and matches_any(_EXIT, calls_of(one)):
+            yield f"{who([one])} is exiting, and waits in {closed(where(one))}"
     for one in unfinished_tasks(view, party.index):
         yield f"{who([one])} waits inside of a task in {closed(where(one))}"
     for one in filter(_stands_amid, own):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.thread_kind import group_of
+from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.digits import is_whole
+from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import ThreadJudgement, grouped
 
 # How much a wait explains: (on the main thread, on another one). Work for the GPU explains most, a pool least.
@@ -43,6 +45,7 @@ _AT_WORK = ("python-code", "native-compute")
 _NAPS = 16
 """A side thread that sleeps for as long as it chose, and looks again and again: an idle main one says more."""
 _HELPER = (1, 0)
+_EXIT = regex(EXITS)
 _LONG_IDS = ("text:backtrace", "text:faulthandler", "text:openmpi", "text:traceback", "text:ucx")
 _FEW = 4
 """Digits of a number that a debugger counts threads with; ids of threads have more."""
@@ -73,7 +76,21 @@ def decisive_thread(process: RankSnapshot, judged: Sequence[ThreadJudgement]) ->
                 weight = _NAPS if naps else _weight(judgement, main, others)
                 key = (weight, int(first not in parts), int(main), -first)
                 best = key if best is None else max(best, key)
-    return None if best is None or _may_be_another(process, judged, best[0], bool(best[2])) else -best[3]
+    if best is None or _may_be_another(process, judged, best[0], bool(best[2])):
+        return None
+    return -best[3] if best[0] > _KIND_WEIGHTS["elsewhere"][0] else _exiting(process, judged, -best[3])
+
+
+def _exiting(process: RankSnapshot, judged: Sequence[ThreadJudgement], chosen: int) -> int:
+    """The side thread that ends the process from within a call of exit(), where the main one only waits."""
+    if process.given is not Given.LIVE:
+        return chosen
+    sides = (at for at, one in enumerate(judged) if at != chosen and one.helper is None)
+    return next((at for at in sides if _exits(process.threads[at])), chosen)
+
+
+def _exits(thread: ThreadStack) -> bool:
+    return any(_EXIT.match(frame.function or "") for frame in thread.calls)
 
 
 def _is_named(thread: ThreadStack) -> bool:

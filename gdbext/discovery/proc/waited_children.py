@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.system_calls import CLONE, CLONE3, VFORK, WAIT4, WAITID
-from gdbext.model.locks import ANY_CHILD, Peer, file_of_child
+from gdbext.model.locks import Peer, file_of_children
 from gdbext.model.missing import Missing
 
 _P_PID = 1
@@ -28,13 +28,14 @@ def ends(proc: ProcFS, tid: int, child: int) -> Optional[Peer]:
     """The row of a thread that waits for the end of this process; None where that is no pid."""
     if not 0 < child <= _MOST_PIDS:
         return None
-    return _row(proc, tid, file_of_child(child), (child,))
+    return _row(proc, tid, (child,))
 
 
-def _row(proc: ProcFS, tid: int, file: str, children: Sequence[int]) -> Peer:
+def _row(proc: ProcFS, tid: int, children: Sequence[int]) -> Peer:
     stats = [proc.stat(child) for child in children]
     seen = [("?", "?") if isinstance(stat, Missing) else (stat.state, stat.comm) for stat in stats]
-    return Peer(tid, file, tuple(children), tuple(state for state, _ in seen), tuple(name for _, name in seen))
+    states, names = tuple(state for state, _ in seen), tuple(name for _, name in seen)
+    return Peer(thread=tid, file=file_of_children(children), processes=tuple(children), states=states, names=names)
 
 
 def started_child(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Sequence[int]:
@@ -57,7 +58,7 @@ def _any_child(proc: ProcFS, pid: int, tid: int) -> Optional[Peer]:
     children = sorted(int(one) for text in texts if not isinstance(text, Missing) for one in text.split())
     if not 0 < len(children) <= _MOST_CHILDREN:
         return None
-    row = _row(proc, tid, ANY_CHILD, children)
+    row = _row(proc, tid, children)
     return None if _NO_MORE.intersection(row.states) else row
 
 

@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "elsewhere: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("gone", "elsewhere", "local", "leader", "starved", "stopped-member"),
+        ("gone", "elsewhere", "key", "local", "leader", "starved", "stopped-member"),
     ),
     Signature(
         "missing-rank",
@@ -77,7 +77,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the set-up needs a connection to every member: a missing rank, a wrong network interface and a firewall "
         "look the same",
         "NVIDIA/nccl#1260, #1324",
-        ("set-up", "set-up-alone", "told_by_log"),
+        ("set-up", "set-up-elsewhere", "set-up-alone", "told_by_log"),
     ),
     Signature(
         "network-transport",

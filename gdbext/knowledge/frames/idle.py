@@ -66,7 +66,7 @@ RULES = (
     FrameRule(
         SIGNAL_WAIT,
         "condvar-idle",
-        r"_*(GI_)?_*(sigwait|sigwaitinfo|sigtimedwait|pause|sigsuspend)$",
+        r"_*(GI_)?_*(libc_)?(sigwait|sigwaitinfo|sigtimedwait|pause|sigsuspend)$",
         "sigwait(3): a main thread that leaves the work to others until it is told to end",
         rank=LOCK + 1,
         idle=True,

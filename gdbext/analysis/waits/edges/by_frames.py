@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.assumed_holders import owner_of
+from gdbext.analysis.waits.edges.other_frames import is_exiting
 from gdbext.knowledge.causes.held_by_frames import (
     ENDS,
     EXITS,
@@ -143,11 +146,13 @@ def _has(row: HeldLock, names: Sequence[str], system: Sequence[bool], first_own:
 
 
 def end_waits(drawing: Drawing) -> None:
-    """Threads of a text that wait inside of the end of an object, a pool or the process, for nobody who works."""
+    """Threads of a text that wait inside of the end of an object, a pool or the process, for nobody who works; of a
+    live process one that is exiting, where looks have followed it for long."""
     view = drawing.view
-    if view.given not in _AT_REST:
-        return
+    long = view.given is Given.LIVE and looked_long(view)
     for party in view.parties:
+        if view.given not in _AT_REST and not (long and stands(party) and is_exiting(party)):
+            continue
         rank = drawing.rank(party)
         open_ = all(_open(drawing, edge) for edge in drawing.leaving(rank))
         end = (_end_of(party) or _ended_by_another(view, party)) if open_ else None
