@@ -111,8 +111,8 @@ def test_a_side_thread_that_ends_the_process_decides(seconds, call, cause):
 
 def test_semaphores_of_system_v_wait_for_ever():
     waits = [still("semop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 0, 0, 0)) for _ in range(2)]
-    parent = process(0, still("wait4@libc.so.6", call=(61, 0xFFFFFFFF, 0, 0, 0, 0, 0)),
-                     peers=(Peer(100, "the first of pids 101, 102 to end", (101, 102), ("S", "S"), ("a", "a")),))  # fmt: skip
+    children = Peer(100, "the first of pids 101, 102 to end", (101, 102), ("S", "S"), ("a", "a"))
+    parent = process(0, still("wait4@libc.so.6", call=(61, 0xFFFFFFFF, 0, 0, 0, 0, 0)), peers=(children,))
     found = verdict(parent, *(process(number, one) for number, one in enumerate(waits, 1)))
     assert (found.cause, found.culprits) == ("other", (1, 2))
     timed = still("semtimedop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 4096, 0, 0))
