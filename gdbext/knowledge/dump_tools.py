@@ -91,6 +91,14 @@ DUMP_TOOLS: Tuple[DumpTool, ...] = (
 DEBUGGER_RUNS = r"(?:gdb -p \S+ -batch -ex|lldb -p \S+ --batch -o) '(?P<command>[^']+)'(?P<file> > dump\.txt)?(?! >)"
 AT_PROMPT, TO_FILE = "`{command}` at the ({debugger}) prompt", " (no second debugger can attach), saved as dump.txt"
 """A command for one process, and how the debugger that has the process runs the same."""
+RUNS_TWICE = (
+    r", 30 s apart \((?:gdb -p \S+ -batch -ex|lldb -p \S+ --batch -o) '(?P<command>[^']+)'"
+    r" > dump1\.txt, then dump2\.txt\), and compare"
+)
+TWICE_AT_PROMPT = (
+    " at the ({debugger}) prompt (`{command}`, `continue`, Ctrl-C 30 s later, `{command}` again), and compare"
+)
+"""The same of two looks, between which the process must run."""
 
 STANDS_FOR = {
     PLACE: DUMP_TOOLS[-1].command,

@@ -305,6 +305,14 @@ def test_a_debugger_that_has_the_process_prints_the_other_threads(prompt, comman
     assert f"Dump all threads of the process: {command}" in advice
 
 
+def test_between_two_looks_of_a_debugger_the_process_runs():
+    text = stack(CONDITION, "Latch::Wait ()", "Engine::next ()", head="(gdb) bt\n")
+    advice = diagnosis(text).verdict.remedies[1].action
+    assert advice.startswith(
+        "Take two dumps at the (gdb) prompt (`thread apply all bt`, `continue`, Ctrl-C 30 s later, "
+    )
+
+
 def test_an_open_prompt_of_lldb_takes_its_own_command():
     frame = "  * frame #0: 0x00007fff228fecde libsystem_kernel.dylib`__psynch_cvwait + 10\n"
     _, advice = told(f"(lldb) bt\n* thread #1, queue = 'main', stop reason = signal SIGSTOP\n{frame}")

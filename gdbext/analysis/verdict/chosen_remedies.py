@@ -33,7 +33,9 @@ from gdbext.knowledge.dump_tools import (
     OF_EACH,
     PID,
     PLACE,
+    RUNS_TWICE,
     TO_FILE,
+    TWICE_AT_PROMPT,
     DumpTool,
 )
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
@@ -137,6 +139,9 @@ def _debugger_of(view: JobView) -> str:
 
 def _at_prompt(action: str, debugger: str) -> str:
     """The advice with what the debugger that has the process runs."""
+    action = re.sub(
+        RUNS_TWICE, lambda found: TWICE_AT_PROMPT.format(command=found["command"], debugger=debugger), action
+    )
     return re.sub(
         DEBUGGER_RUNS,
         lambda found: (
