@@ -47,6 +47,9 @@ class LiveReading(ProcessReading):
     def handlers(self) -> Optional[Tuple[int, ...]]:
         return self._neighbours.proc.handlers(self.process.pid) if self._copied else None
 
+    def held_back(self) -> Tuple[int, ...]:
+        return self._neighbours.proc.held_back(self.process.pid) if self._copied else ()
+
     def host(self) -> Optional[str]:
         return self.process.host or socket.gethostname()
 

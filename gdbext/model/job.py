@@ -119,6 +119,7 @@ class RankSnapshot:
     tasks: Tuple[PythonTask, ...] = ()  # of asyncio, that are suspended
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
+    held_back: Tuple[int, ...] = ()  # signals that have come, and that all its threads block
     refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way
     search_cut: bool = False  # the search for communicators came to its limit: there may be more
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}

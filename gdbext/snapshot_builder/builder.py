@@ -59,6 +59,10 @@ class ProcessReading:
         """Signals that it has handlers for; None: not known."""
         return None
 
+    def held_back(self) -> Tuple[int, ...]:
+        """Signals that have come for it, and that all its threads block."""
+        return ()
+
     def host(self) -> Optional[str]:
         return self.process.host
 
@@ -142,6 +146,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         locks=locks,
         peers=peers,
         handlers=handlers,
+        held_back=reading.held_back(),
         refusal=reading.refusal(),
         search_cut=communicators.cut,
         labels=process.labels,

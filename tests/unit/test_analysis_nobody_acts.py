@@ -109,6 +109,18 @@ def test_a_side_thread_that_ends_the_process_decides(seconds, call, cause):
     assert "Engine::~Engine (engine.cc:4)" in answer.summary
 
 
+@pytest.mark.parametrize(
+    ("call", "signals", "found"),
+    [("pause", (10,), True), ("sigsuspend", (10, 15), True), ("pause", (), False), ("sigwait", (10,), False)],
+)
+def test_a_signal_that_has_come_and_is_blocked(call, signals, found):
+    number = {"pause": 34, "sigsuspend": 130, "sigwait": 128}[call]
+    waits = still(f"{call}@libc.so.6", "work@engine.py:4", call=(number, 0, 0, 0, 0, 0, 0))
+    answer = verdict(process(0, waits, held_back=signals))
+    assert ("SIGUSR1" in answer.summary, answer.finding) == (found, found)
+    assert not found or (answer.cause, answer.confidence) == ("other", "low")
+
+
 def test_semaphores_of_system_v_wait_for_ever():
     waits = [still("semop@libc.so.6", "take@engine", call=(220, 7, 1, 1, 0, 0, 0)) for _ in range(2)]
     children = Peer(100, "the first of pids 101, 102 to end", (101, 102), ("S", "S"), ("a", "a"))

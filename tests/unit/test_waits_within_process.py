@@ -213,3 +213,22 @@ def test_of_a_file_lock_of_the_process_itself_a_library_thread_is_no_holder():
     at_work = with_file(LOCKS_FILE, 1, lock=True, locks=())
     at_work = replace(at_work, locks=(), threads=(thread(1, "train@engine"), at_work.threads[1], loop))
     assert verdict(at_work).cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("pending", "blocked", "signals"),
+    [
+        (0x200, (0x4200, 0x200), (10,)),
+        (0x200, (0x4200, 0), ()),
+        (0, (0x200, 0x200), ()),
+        (0x4200, (0x4200, 0x200), (10,)),
+    ],
+)
+def test_signals_that_every_thread_blocks(tmp_path, pending, blocked, signals):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "status").write_text(f"Name:\tx\nShdPnd:\t{pending:016x}\n")
+    for tid, mask in enumerate(blocked, 7):
+        (tmp_path / "7" / "task" / str(tid)).mkdir(parents=True)
+        (tmp_path / "7" / "task" / str(tid) / "status").write_text(f"Name:\tx\nSigBlk:\t{mask:016x}\n")
+    assert ProcFS(str(tmp_path)).held_back(7) == signals
+    assert ProcFS(str(tmp_path)).held_back(8) == ()

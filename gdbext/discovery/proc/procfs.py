@@ -9,7 +9,7 @@ import errno
 import os
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from gdbext.discovery.proc.seccomp import kills_readers, refuses_ptrace
 from gdbext.model.codes import Code
@@ -105,13 +105,16 @@ class ProcFS:
 
     def handlers(self, pid: int) -> Optional[Tuple[int, ...]]:
         """Numbers of the signals that the process has handlers for; None where that cannot be read."""
-        status = self.status(pid)
-        mask = "" if isinstance(status, Missing) else status.get("SigCgt", "")
-        try:
-            caught = int(mask, 16)
-        except ValueError:
-            return None
-        return tuple(number for number in range(1, 65) if caught >> number - 1 & 1)
+        caught = _mask(self.status(pid), "SigCgt")
+        return None if caught is None else _signals(caught)
+
+    def held_back(self, pid: int) -> Tuple[int, ...]:
+        """Signals that have come for the process, and that each of its threads blocks: none of them takes one."""
+        pending = _mask(self.status(pid), "ShdPnd")
+        for tid in self.tasks(pid) if pending else ():
+            blocked = _mask(self.thread_status(pid, tid), "SigBlk")
+            pending = (pending or 0) & (blocked or 0)
+        return _signals(pending or 0)
 
     def stat(self, pid: int) -> Maybe[Stat]:
         data = self._read(f"{pid}/stat")
@@ -227,6 +230,18 @@ def parse_environ(data: bytes) -> Maybe[Dict[str, str]]:
         return OVERWRITTEN
     pairs = (entry.decode("utf-8", "replace").partition("=") for entry in entries)
     return {name: value for name, equals, value in pairs if equals and name}
+
+
+def _mask(status: Maybe[Mapping[str, str]], name: str) -> Optional[int]:
+    """A set of signals; None where the kernel does not tell."""
+    try:
+        return int("" if isinstance(status, Missing) else status.get(name, ""), 16)
+    except ValueError:
+        return None
+
+
+def _signals(mask: int) -> Tuple[int, ...]:
+    return tuple(number for number in range(1, 65) if mask >> number - 1 & 1)
 
 
 def parse_stat(data: bytes) -> Maybe[Stat]:

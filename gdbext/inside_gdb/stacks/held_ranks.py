@@ -143,6 +143,9 @@ class _HeldReading(ProcessReading):
     def handlers(self) -> Optional[Tuple[int, ...]]:
         return None if self._is_core else ProcFS().handlers(self.process.pid)
 
+    def held_back(self) -> Tuple[int, ...]:
+        return () if self._is_core else ProcFS().held_back(self.process.pid)
+
     def host(self) -> Optional[str]:
         return self.process.host or (None if self._is_core else socket.gethostname())
 

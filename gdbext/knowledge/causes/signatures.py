@@ -262,6 +262,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "not-read",
             "stopped-holder",
             "spins_for_dead_child",
+            "signal_held_back",
             "held_by_debugger",
             "nobody",
             "messages",

@@ -16,6 +16,7 @@ FUTEX = 202
 MQ_TIMEDSEND, MQ_TIMEDRECEIVE = 242, 243
 SEMOP, SEMTIMEDOP, MSGSND, MSGRCV = 65, 220, 69, 70
 NANOSLEEP, CLOCK_NANOSLEEP = 35, 230
+PAUSE, SIGSUSPEND = 34, 130
 RESTART = 219
 """restart_syscall, which a call with a time-out becomes after it was interrupted."""
 

@@ -24,7 +24,7 @@ AARCH64 = Architecture(
         66: known.WRITEV, 72: known.PSELECT6, 73: known.PPOLL, 95: known.WAITID, 98: known.FUTEX,
         101: known.NANOSLEEP, 115: known.CLOCK_NANOSLEEP, 128: known.RESTART, 182: known.MQ_TIMEDSEND,
         183: known.MQ_TIMEDRECEIVE, 188: known.MSGRCV, 189: known.MSGSND, 192: known.SEMTIMEDOP, 193: known.SEMOP,
-        202: known.ACCEPT,
+        133: known.SIGSUSPEND, 202: known.ACCEPT,
         206: known.SENDTO, 207: known.RECVFROM, 211: known.SENDMSG, 212: known.RECVMSG, 242: known.ACCEPT4,
         220: known.CLONE, 260: known.WAIT4, 426: known.IO_URING_ENTER, 435: known.CLONE3,
     },
