@@ -67,6 +67,8 @@ _UNREAD_OF_CORES = {
 }
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
+_NUMBERS_THREADS = ("text:gdb", "text:eu-stack")
+"""Tools that give each thread a number of its own."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
 _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
@@ -267,7 +269,7 @@ def _alone_name(party: Party) -> str:
     process = party.process
     lacking = party.group != "fatal" and lacks_main(process)
     unnamed = process.label == ONLY or party.kind in LOCKED or lacking
-    several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
+    several = len(process.threads) > 1 or lacking or (process.source in _NUMBERS_THREADS and party.id != "1")
     if process.given is Given.TEXT and party.id and unnamed and several:
         return f"Thread {party.id}{of_process(process.label)}"
     return start(who([party]))
