@@ -34,3 +34,40 @@ THREAD = "triton::core::DynamicBatchScheduler::BatcherThread(int)"
 def test_a_thread_at_a_lock_that_somebody_has_is_not_idle(wait, function, says):
     summary = verdict_of(POOL.format(wait=wait[0], call=wait[1], function=function)).summary
     assert says in summary
+
+
+AGAIN = """#0  0x0001 in __lll_lock_wait (futex=0x7f00{lock}) at lowlevellock.c:52
+#1  0x0002 in {call} ({argument}=0x7f00{lock}) at {call}.c:27
+#2  0x0003 in {inner} () at cache.c:40
+#3  0x0004 in free_entry () at entry.c:20
+#4  0x0005 in {outer} () at cache.c:90
+#5  0x0006 in main () at main.c:8
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("lock", "inner", "outer", "says"),
+    [
+        (" <cache_lock>", "lookup", "expire", "waits for the lock cache_lock in lookup"),
+        (" <cache_lock>", "Cache::get", "Cache::expire", "waits for mutex cache_lock, which it already holds"),
+        ("", "lookup", "expire", "waits for a mutex that it already holds"),
+    ],
+)
+def test_a_variable_is_a_lock_that_the_functions_of_a_file_need_not_hold(lock, inner, outer, says):
+    text = AGAIN.format(call="pthread_mutex_lock", argument="mutex", lock=lock, inner=inner, outer=outer)
+    assert says in verdict_of(text).summary
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("call", "argument", "recursive"),
+    [("pthread_mutex_lock", "mutex", True), ("__GI___pthread_rwlock_wrlock", "rwlock", False)],
+)
+def test_a_reader_writer_lock_cannot_be_made_recursive(call, argument, recursive):
+    text = AGAIN.format(call=call, argument=argument, lock="", inner="Cache::get", outer="Cache::expire")
+    advice = verdict_of(text).remedies[0].action
+    assert advice.startswith("Release the ")
+    assert advice.endswith("make the lock recursive") == recursive
+    if not recursive:
+        assert "waits for a reader-writer lock that it already holds" in verdict_of(text).summary

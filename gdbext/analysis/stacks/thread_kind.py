@@ -280,7 +280,8 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
 
 def _stays(rule: FrameRule, outer: FrameRule, inside: Sequence[Known]) -> bool:
     """Whether a wait decides although it stands inside of what weighs more: a handler that no signal comes back from,
-    a loop for work that sleeps for a lock, or a library that polls, where the thread does so or waits for the device."""
+    a loop for work where the thread sleeps for a lock, or a library that polls, where it does so or waits for the
+    device."""
     if rule.kind in STUCK_HANDLER.get(outer.id, ()):
         return True
     asleep = rule.id == "os-mutex" and any(_ASLEEP.match(one.name or "") for one in inside)

@@ -24,6 +24,7 @@ from gdbext.analysis.view.places import (
 )
 from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.analysis.view.wording import filled_in, of_process, start, verb, who
+from gdbext.analysis.waits.edges.assumed_holders import variable_of
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     BEGUN_WAIT,
@@ -94,7 +95,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")
         captures = party.judged.captures
-        named = captures.get(SYMBOL) if party.kind == "mutex" else None
+        named = (variable_of(party) or captures.get(SYMBOL)) if party.kind == "mutex" else None
         usual = NAMED_LOCK if named else WITHOUT_TIMER.get(usual, usual) if captures.get(UNTIL) == 0 else usual
         does = (there.does if there is not None else "") or usual
         spot = where(party)
