@@ -10,6 +10,10 @@ def verdict_of(text):
     return judge(parse_files([("a.txt", text.encode())])).verdict
 
 
+def first_advice(text):
+    return verdict_of(text).remedies[0].action
+
+
 POOL = """TID 7113:
 #0  0x0000ffff9d7822bc {wait}
 #1  0x0000ffff9d779cd8 {call}
@@ -69,5 +73,31 @@ def test_a_reader_writer_lock_cannot_be_made_recursive(call, argument, recursive
     advice = verdict_of(text).remedies[0].action
     assert advice.startswith("Release the ")
     assert advice.endswith("make the lock recursive") == recursive
-    if not recursive:
-        assert "waits for a reader-writer lock that it already holds" in verdict_of(text).summary
+
+
+HANDLED = """#0  0x00007f01 in __libc_pause () at pause.c:30
+#1  0x00007f02 in {handler} () at debug.c:820                   #2  <signal handler called>
+#3  0x00007f03 in {inside} at x.c:172                                #4  0x00007f04 in map_memory () at cache.c:243
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("handler", "inside", "begins", "ends"),
+    [
+        ("ucs_debug_freeze", "futex_abstimed_wait ()", "A signal stopped the process in a wait, called by map_memory",
+         "The process still exists: ucs_debug_freeze holds it for a debugger."),
+        ("on_signal", "__GI___poll ()", "A signal stopped the process in a wait, called by map_memory",
+         "the text does not show which."),
+        ("Realm::realm_freeze", "strlen ()", "The process failed in strlen",
+         "The process still exists: Realm::realm_freeze holds it for a debugger. The stack does not show why; the log "
+         "lines above it may."),
+        ("on_signal", "strlen ()", "The process died in strlen", "the log lines above it may."),
+    ],
+)  # fmt: skip
+def test_a_signal_that_comes_in_a_wait_is_of_somebody_else(handler, inside, begins, ends):
+    summary = verdict_of(HANDLED.format(handler=handler, inside=inside)).summary
+    assert summary.startswith(begins)
+    assert summary.endswith(ends)
+    advice = first_advice(HANDLED.format(handler=handler, inside=inside))
+    assert advice.startswith("Print all threads of the process") == (handler != "on_signal")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
-from gdbext.analysis.stacks.text_kind import ending, lost_inside, missing_inside, past, shown_by
+from gdbext.analysis.stacks.text_kind import ending, interrupted_in, lost_inside, missing_inside, past, shown_by
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
 from gdbext.analysis.view.places import (
@@ -17,9 +18,11 @@ from gdbext.analysis.view.places import (
     calls_from,
     died_at,
     ended,
+    held,
     only_reports,
     place,
     says_nothing,
+    stopped_in_wait,
     where,
 )
 from gdbext.analysis.view.resident_kernels import collective_of
@@ -145,6 +148,13 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
                 "Only this process was read, so it is unknown whether it holds up other ranks or waits for one."
             )
         return f"{name} {does}. {explanation}"
+    if stopped_in_wait(party):
+        inside = next(itertools.filterfalse(says_nothing, interrupted_in(party.thread)), None)
+        at = f", called by {place(inside)}" if inside is not None else ""
+        return (
+            f"A signal stopped {name[:1].lower()}{name[1:]} in a wait{at}. A wait raises no fault, so another thread "
+            f"or process caused the signal; the text does not show which.{held(party)}"
+        )
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
@@ -173,6 +183,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     reason = f"The log says: {last_words}" if last_words else why
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
+    only += held(party)
     return f"{name} {state}.{only} {reason}".rstrip()
 
 
