@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
@@ -120,7 +121,7 @@ def with_plus(text: str) -> str:
 def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
     learned, indented = LearnedPrefixes(), Indented()
-    for line in _cells(lines):
+    for line in itertools.chain.from_iterable(map(_apart, _cells(lines))):
         text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
         if "--Type <" in text:
             text = _PAGER.sub("", text)
@@ -156,6 +157,23 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         stream = stream._replace(error=error, repeated=repeated) if error or repeated else stream
         text = "" if text.startswith("```") or (text.startswith("~~~") and _FENCE.match(text)) else text
         yield from ((stream._replace(rank=rank), text) for rank in members or (stream.rank,))
+
+
+_GLUED = regex(
+    r"(?P<before>(?:\s{0,12}#\d{1,4} .{0,400}\S|\S.{0,400}\.\w{1,4}:\d{1,9})) {3,200}"
+    r"(?=#\d{1,4} {1,4}(?:0x[0-9a-f]{6,16} in |<signal handler called>))"
+)
+"""A frame behind the end of another one, padded to the width of a terminal."""
+
+
+def _apart(text: str) -> Iterator[str]:
+    """Frames of a stack, each on a line of its own."""
+    found = _GLUED.match(text) if "   #" in text else None
+    while found is not None:
+        yield found["before"]
+        text = text[found.end() :]
+        found = _GLUED.match(text)
+    yield text
 
 
 def _cells(lines: Iterable[str]) -> Iterator[str]:

@@ -11,7 +11,17 @@ from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.stacks.text_kind import missing_inside
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads
-from gdbext.analysis.view.places import ONLY_REPORTS, died_at, only_reports, place, says_nothing, where
+from gdbext.analysis.view.places import (
+    ONLY_REPORTS,
+    died_at,
+    ended,
+    held,
+    only_reports,
+    place,
+    says_nothing,
+    stopped_in_wait,
+    where,
+)
 from gdbext.analysis.view.wording import of_process, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
@@ -80,7 +90,7 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
     return Candidate(
         cause="other",
         confidence="low",
-        summary=f"{start(who(dying))} aborted on a failed assertion in {where(dying[0])}.",
+        summary=f"{start(who(dying))} aborted on a failed assertion in {where(dying[0])}.{held(dying[0])}",
         culprits=tuple(dying),
         victims=victims,
         evidence=evidence_of(dying, victims),
@@ -97,7 +107,7 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     """The one process that was read died of a fault of the code that it ran, at a place that is known."""
     dead = [one for one in view.parties if one.kind == "exited-or-crashed" and one.judged.helper is None]
     alone = len(view.snapshot.processes) == len(view.parties) == 1 and view.given is not Given.LIVE
-    if not alone:
+    if not alone or (dead and stopped_in_wait(dead[0])):
         return None
     if not (dead and _own_fault(dead[0])):
         return _ended_too_early(view)
@@ -117,7 +127,8 @@ def _fell_over(view: JobView) -> Optional[Candidate]:
     return Candidate(
         cause="destructor-or-teardown" if ending else "other",
         confidence="low",
-        summary=f"{start(_dead(dead[0]))} died{signal_of(dead[0])} in {spot}{when}{_address(dead[0])}."
+        summary=f"{start(_dead(dead[0]))} {ended(dead[:1])}{signal_of(dead[0])} in {spot}{when}{_address(dead[0])}."
+        + held(dead[0])
         + (f" {ONLY_REPORTS}" if only_reports(dead[0]) else "")
         + _on_error_path(dead[0]),
         culprits=tuple(dead),

@@ -8,13 +8,14 @@ from typing import Optional, Sequence
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED
 from gdbext.knowledge.causes.task_endings import ENDINGS, HUNG, Ending
 from gdbext.knowledge.causes.what_texts_show import PAST, TEXT_KINDS, TextKind
+from gdbext.knowledge.frames.failures import HELD_FOR_DEBUGGERS
 from gdbext.model.job import RankSnapshot
-from gdbext.model.stack import ThreadStack
+from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 
 _MISSING = regex(r"not in the text: (?P<frames>frames 0-(?!1\b)\d{1,6})(?:,|$)")
 _LOST = regex(r"not in the text: frames? (?P<numbers>0(?:-\d{1,6})?)(?:,|$)")
-_HUNG = regex(HUNG)
+_HUNG, _HELD = regex(HUNG), regex(HELD_FOR_DEBUGGERS)
 _ENDINGS = [([regex(one) for one in row.through], row) for row in ENDINGS]
 _LEFT_BY_SIGNAL = regex(INTERRUPTED)
 _IS_DOING = regex(r"\b(?:is|are)(?= (?:doing|making|merely|probably|stuck)\b)")
@@ -77,6 +78,19 @@ def shown_by(process: RankSnapshot, thread: Optional[ThreadStack]) -> Optional[S
         if found is not None:
             return Shown(row, (found.groupdict().get("what") or "").strip().rstrip("."))
     return None
+
+
+def holder_for_debuggers(thread: Optional[ThreadStack]) -> str:
+    """The handler of a signal that keeps a process which failed for a debugger; "" of any other."""
+    names = [frame.function or "" for frame in thread.calls] if thread is not None else []
+    return next(filter(_HELD.match, names), "")
+
+
+def interrupted_in(thread: Optional[ThreadStack]) -> Sequence[Frame]:
+    """What the last signal on a stack has interrupted; nothing where there is none."""
+    calls = thread.calls if thread is not None else ()
+    left = (number for number, frame in enumerate(calls, 1) if _LEFT_BY_SIGNAL.match(frame.function or ""))
+    return calls[next(left, len(calls)) :]
 
 
 def missing_inside(thread: Optional[ThreadStack]) -> str:

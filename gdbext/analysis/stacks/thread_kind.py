@@ -280,12 +280,13 @@ def _read_new(stack: List[Known], frames: Sequence[Frame], profile: Optional[Eng
 
 def _stays(rule: FrameRule, outer: FrameRule, inside: Sequence[Known]) -> bool:
     """Whether a wait decides although it stands inside of what weighs more: a handler that no signal comes back from,
-    or a library that polls, where the thread sleeps for a lock or waits for the device."""
+    a loop for work where the thread sleeps for a lock, or a library that polls, where it does so or waits for the
+    device."""
     if rule.kind in STUCK_HANDLER.get(outer.id, ()):
         return True
-    if outer.kind not in POLLING:
-        return False
     asleep = rule.id == "os-mutex" and any(_ASLEEP.match(one.name or "") for one in inside)
+    if outer.kind not in POLLING:
+        return asleep and outer.idle
     return asleep or WAIT_GROUPS[rule.kind] == "device"
 
 

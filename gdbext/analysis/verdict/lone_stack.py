@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
@@ -9,7 +10,7 @@ from gdbext.analysis.stacks.decisive import lacks_head
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
-from gdbext.analysis.stacks.text_kind import ending, lost_inside, missing_inside, past, shown_by
+from gdbext.analysis.stacks.text_kind import ending, interrupted_in, lost_inside, missing_inside, past, shown_by
 from gdbext.analysis.verdict.pending_messages import pending_messages
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.on_device import kernel_of, needs_all, on_gpu, shown_on_device
@@ -19,13 +20,16 @@ from gdbext.analysis.view.places import (
     calls_from,
     died_at,
     ended,
+    held,
     only_reports,
     place,
     says_nothing,
+    stopped_in_wait,
     where,
 )
 from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.analysis.view.wording import filled_in, label_list, of_process, start, verb, who
+from gdbext.analysis.waits.edges.assumed_holders import variable_of
 from gdbext.knowledge.causes.lone_waits import (
     BEGUN,
     BEGUN_WAIT,
@@ -70,6 +74,8 @@ _UNREAD_OF_CORES = {
 }
 _EXITS = "kernel-exit"
 """The frame rule of a process that ends, for whatever reason."""
+_NUMBERS_THREADS = ("text:gdb", "text:eu-stack")
+"""Tools that give each thread a number of its own."""
 _ONE_WORD = regex(r"[a-z]+")
 """A function that reads like a word of the sentence, as `back`."""
 _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
@@ -98,7 +104,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         there = _special(party)
         usual = DOES.get(party.kind, "is in {where}")
         captures = party.judged.captures
-        named = captures.get(SYMBOL) if party.kind == "mutex" else None
+        named = (variable_of(party) or captures.get(SYMBOL)) if party.kind == "mutex" else None
         usual = NAMED_LOCK if named else WITHOUT_TIMER.get(usual, usual) if captures.get(UNTIL) == 0 else usual
         does = (there.does if there is not None else "") or usual
         spot = where(party)
@@ -155,6 +161,13 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             )
         explanation += _for_this_task(party, shown is not None and bool(shown.when))
         return f"{name} {does}. {explanation}{_ended_beside(party)}"
+    if stopped_in_wait(party):
+        inside = next(itertools.filterfalse(says_nothing, interrupted_in(party.thread)), None)
+        at = f", called by {place(inside)}" if inside is not None else ""
+        return (
+            f"A signal stopped {name[:1].lower()}{name[1:]} in a wait{at}. A wait raises no fault, so another thread "
+            f"or process caused the signal; the text does not show which.{held(party)}"
+        )
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
@@ -183,6 +196,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     reason = f"The log says: {last_words}" if last_words else why
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
+    only += held(party)
     return f"{name} {state}.{only} {reason}".rstrip()
 
 
@@ -313,7 +327,7 @@ def _alone_name(party: Party) -> str:
     process = party.process
     lacking = party.group != "fatal" and lacks_main(process)
     unnamed = process.label == ONLY or party.kind in LOCKED or lacking
-    several = len(process.threads) > 1 or lacking or (process.source == "text:gdb" and party.id != "1")
+    several = len(process.threads) > 1 or lacking or (process.source in _NUMBERS_THREADS and party.id != "1")
     if process.given is Given.TEXT and party.thread is not None and lacks_head(process, party.thread):
         headed = party.group != "fatal" and any(one.language == "python" for one in party.thread.calls[:1])
         return f"A thread{of_process(process.label)}{' whose heading is not in the text' if headed else ''}"

@@ -288,7 +288,10 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
         return None
     only = process.given is Given.LIVE and len(process.threads) == 1  # whatever started it, it does the work
     if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
-        return None
+        blocked = process.given in (Given.TEXT, Given.CORE) and judged.positions_where(_wants_lock)
+        if not blocked:
+            return None
+        best = blocked[0]
     thread = process.threads[best]
     return Party(process=process, thread=thread, judged=judged.threads[best], group=_group(judged.threads[best]))
 
@@ -296,6 +299,11 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
 def _died(helper: ThreadJudgement) -> bool:
     """Whether a helper is what killed its process. torch's watchdog only reports what others did."""
     return helper.kind == "exited-or-crashed" and helper.helper != WATCHDOG
+
+
+def _wants_lock(helper: ThreadJudgement) -> bool:
+    """Whether a helper stands at a lock that somebody else has, which is no rest."""
+    return helper.rule == "os-mutex" and helper.kind == "mutex"
 
 
 def _group(judged: ThreadJudgement) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Dict, List, Optional, Sequence
 
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.reporting_frames import reports_failure
+from gdbext.analysis.stacks.text_kind import holder_for_debuggers, interrupted_in
+from gdbext.analysis.stacks.thread_kind import rules_matching
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.wording import CALLED, REACHED, closed, verb, who
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
@@ -31,6 +34,7 @@ _MOST_PLACES = 2
 _OF_A_LIBRARY = ("mutex", "condvar-idle")
 """Waits for something of the code that called the C library, whoever asked that code for it."""
 LOCKED = {"gil": "the GIL", "mutex": "a lock"}
+_SLEEPS = ("mutex", "condvar-idle", "io")
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _SCOPES = regex(r"(?<=[<, ])(?:[A-Za-z_]\w*::)+(?=[A-Za-z_]\w*[>,])")
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
@@ -261,9 +265,23 @@ def only_raised(party: Party) -> bool:
     return LOGGED in lines and not any(map(_ENDED.search, (*lines, *party.process.said)))
 
 
+def stopped_in_wait(party: Party) -> bool:
+    """Whether the signal whose handler runs came while the thread slept: in a wait no code raises a fault."""
+    inside = itertools.takewhile(says_nothing, interrupted_in(party.thread))
+    return any(row.kind in _SLEEPS for frame in inside for row in rules_matching(frame))
+
+
 def ended(parties: Sequence[Party]) -> str:
     """`died`, or what is known instead of threads that a logger's traceback shows."""
+    if all(holder_for_debuggers(party.thread) for party in parties):
+        return "failed"
     return "raised an exception" if all(map(only_raised, parties)) else "died"
+
+
+def held(party: Party) -> str:
+    """What keeps a process that failed, as a sentence."""
+    holder = holder_for_debuggers(party.thread)
+    return f" The process still exists: {holder} holds it for a debugger." if holder else ""
 
 
 def is_in(parties: Sequence[Party]) -> str:

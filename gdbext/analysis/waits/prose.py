@@ -285,7 +285,7 @@ _ONE_SIDE = {
     "send": "calls that send a message, and none of them receives",
 }
 _NEEDS = ("collective", "rendezvous")
-_BARE = ("mutex", "rwlock", "futex", "semaphore", "condition", "lock")
+_BARE = ("mutex", "rwlock", "reader-writer lock", "futex", "semaphore", "condition", "lock")
 
 
 def chain_text(way: Sequence[Edge]) -> str:

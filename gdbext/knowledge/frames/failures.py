@@ -70,6 +70,12 @@ CRASH_HANDLERS = (
 )
 """What libraries and programs run in a thread that got a fatal signal, or after they called for their own end."""
 
+HELD_FOR_DEBUGGERS = (
+    r"ucs_debug_freeze$|(?:Realm::)?realm_freeze$|(?:Legion::.*)?legion_freeze$|gasnet[it]_freezeForDebugger"
+)
+"""Handlers of a signal that keep the process until somebody attaches: UCX debug.c, UCX_HANDLE_ERRORS=freeze (it stops
+its other threads by a signal too); Realm runtime_impl.cc, REALM_FREEZE_ON_ERROR; GASNet gasnet_tools.c."""
+
 RAISING = (
     r"(?:.*::)?(?:check|checkEx|syncAndCheck\w*|CheckError|myAssert|throwRuntimeError|ncclCheck|ReportCudaError|"
     r"ReportCuDrvError|ReportNullError|EnsureNotNull|LogFatal\w*|Report|~CheckErrorStream|torchCheckFail|"

@@ -215,7 +215,7 @@ RULES = (
         r"(triton::common::ThreadPool|tvm::runtime::(ThreadPool::RunWorker|SpscTaskQueue::Pop)|ctranslate2::(JobQueue::get|Worker::run)"
         r"|httplib::ThreadPool::worker|arrow::internal::(WorkerLoop|\w*ThreadPool)|cv::(WorkerThread|ThreadPool)"
         r"|spdlog::details::(periodic_worker|thread_pool)"
-        r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter|\w*Scheduler)"
+        r"|opentelemetry::.*(Background|PeriodicExporting)|triton::core::(RateLimiter::DequeuePayload|\w*Scheduler::\w+Thread)"
         r"|dnnl::\w*threadpool|sycl::_V\d+::detail::ThreadPool"
         r"|Aws::\w*Executor|rocksdb::ThreadPoolImpl|duckdb::TaskScheduler|velox::|PerfGraphLivePrint|dcgm::"
         r"|tbb_misc::|proxygen::)",

@@ -15,7 +15,7 @@ from gdbext.knowledge.causes.held_by_frames import BREAKS_IN, INSIDE_LOCKS, LET_
 from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.frames.system.code_owners import PYTHON_EXTENSIONS
 from gdbext.knowledge.frames.system.libc import JOINS
-from gdbext.knowledge.runtimes.glibc_locks import kind_of_call
+from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, kind_of_call
 from gdbext.model.codes import KERNEL_TEXT, Given
 from gdbext.model.locks import KINDS
 from gdbext.model.stack import Frame
@@ -26,6 +26,8 @@ from gdbext.model.waits import Node
 _AT_REST = (Given.TEXT, Given.CORE)
 _WORKS = ("native-compute", "python-code")
 _OF_PYTHON = ("os-join", "os-condvar", "os-futex")
+_LOCKS = frozenset(("mutex", "rwlock", "lock"))
+"""Arguments of the calls that ask for one."""
 _inside, _loop, _let_go, _suffix = map(regex, (INSIDE_LOCKS, LOOPS, LET_GO_IN, NAME_ENDINGS))
 _breaks_in = regex(BREAKS_IN)
 _extension = regex(PYTHON_EXTENSIONS)
@@ -79,6 +81,8 @@ def _again(drawing: Drawing, party: Party) -> None:
     frames = _asking(party)
     wanted = owner_of(frames[0]) if frames else None
     own = owner_of
+    if frames and not _is_of_class(frames[0]) and variable_of(party):
+        wanted = None  # of a variable that has a name any function of the file may be the user
     if wanted is None and frames and _breaks_in_twice(frames):
         own, wanted = _name, _name(frames[0])
     foreign = False
@@ -177,6 +181,17 @@ def _scope(function: str) -> str:
     return ""
 
 
+def _is_of_class(frame: Frame) -> bool:
+    return frame.language != "native" or bool(_scope(frame.function or ""))
+
+
+def variable_of(party: Party) -> str:
+    """The variable that a lock is, as the debugger names it in the call that asks for the lock."""
+    calls = party.thread.calls if party.thread is not None else ()
+    asked = next((one.captures for one in calls if _LOCKS.intersection(one.captures)), {})
+    return str(asked.get(SYMBOL) or "")
+
+
 def owner_of(frame: Frame) -> Optional[str]:
     """What a function belongs to: its class, or the file that it is written in."""
     return (_scope(frame.function or "") if frame.language == "native" else "") or frame.file
@@ -207,7 +222,8 @@ def own_lock(drawing: Drawing, party: Party, node: Node) -> Node:
     """The lock that a thread waits for, of which only the wait is known."""
     call = kind_of_call(deciding_function(party))
     label = call if call in ("mutex", "rwlock", "malloc", "once") else "mutex"
-    lock = drawing.resource("lock", node.id, KINDS[label].split(" ", 1)[-1])
+    kind = KINDS[label].split(" ", 1)[-1]
+    lock = drawing.resource("lock", node.id, f"{kind} {variable_of(party)}".rstrip())
     drawing.join(node, lock, party.kind, "named", drawing.fact(party))
     return lock
 

@@ -12,6 +12,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     JOINS_CHILDREN,
     JOINS_OF_PYTHON,
     OF_CUDA,
+    READER_WRITER,
     SHUTS_DOWN,
     SLEEPS,
     STATIC_INITIALIZER,
@@ -178,6 +179,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pthread_mutex_lock(3)",
         itself=True,
         not_rules=LOCKS_OF_ALLOCATORS,
+        not_through=f"{INTERRUPTED}|{READER_WRITER}",
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        "Release the reader-writer lock before the call or callback that takes it again",
+        "whoever holds it, even only for reading, blocks itself when it asks for it for writing; such a lock cannot be "
+        "made recursive",
+        "pthread_rwlock_wrlock(3)",
+        itself=True,
+        not_rules=LOCKS_OF_ALLOCATORS,
+        through=READER_WRITER,
         not_through=INTERRUPTED,
     ),
     RemedyRule(

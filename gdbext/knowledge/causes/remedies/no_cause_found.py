@@ -19,7 +19,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
 )
 from gdbext.knowledge.causes.what_texts_show import TWICE
 from gdbext.knowledge.device_code import DEVICE_FOCUS
-from gdbext.knowledge.frames.failures import DUMPED
+from gdbext.knowledge.frames.failures import DUMPED, HELD_FOR_DEBUGGERS
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
@@ -207,7 +207,18 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "sgl-project/sglang#4205; coredumpctl(1)",
         kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
         not_rules=("ended-from-outside", "kernel-exit"),
+        not_through=HELD_FOR_DEBUGGERS,
         given=("text", "core"),
+    ),
+    RemedyRule(
+        "unknown",
+        "Print all threads of the process that its handler holds: {dump} > dump.txt, or `thread apply all bt` in the "
+        "debugger that is attached; then gdbext diagnose dump.txt; the first error is in the log above",
+        "the thread that failed has the function that reports the error on its stack; the others were only stopped",
+        "UCX debug.c, ucs_debug_freeze",
+        kinds=("exited-or-crashed", "sigbus", "cuda-error-throw"),
+        through=HELD_FOR_DEBUGGERS,
+        given=("text",),
     ),
     RemedyRule(
         "unknown",

@@ -59,3 +59,8 @@ OF_CUDA = r".*(?:\bcu(?:da|blas|dnn|fft)?[A-Z]|CUDA|[Cc]uda|nccl|NCCL|\bhip[A-Z]
 JOINS_CHILDREN = r"_shutdown_workers$|_*(?:GI_+)?_*wait(?:pid|4|id)$"
 JOINS_OF_PYTHON = r"wait_for_thread_shutdown$"
 """CPython waits at its end for the threads that are no daemons."""
+
+READER_WRITER = (
+    r"_*(?:GI_+)?pthread_rwlock_|std::(?:__\w+::)?(?:__)?shared_(?:timed_)?mutex|.*\bRwLock<|.*RWMutex|_*uv_rwlock_"
+)
+"""Calls that ask for a lock which readers share."""
