@@ -7,6 +7,7 @@ import re
 from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from gdbext.knowledge.frames import RULES
+from gdbext.knowledge.frames.failures import ASSERTED, ASSERTS, OF_FILE, OF_FUNCTION, OF_LINE
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured
@@ -17,8 +18,13 @@ LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "loc
 
 _NO_LOCKS = ("threadid", "tstate", "comm")
 
-_BY_RULE = tuple(
-    (regex(rule.function), frozenset(rule.captures)) for rule in RULES if rule.captures and rule.language == "native"
+_BY_RULE = (
+    (regex(ASSERTS), frozenset((*ASSERTED, OF_LINE, *OF_FILE, *OF_FUNCTION))),
+    *(
+        (regex(rule.function), frozenset(rule.captures))
+        for rule in RULES
+        if rule.captures and rule.language == "native"
+    ),
 )
 _MAY_BE_CAPTURED = LOCKS.union(*(names for _, names in _BY_RULE))
 _MOST_ARGUMENTS = 64

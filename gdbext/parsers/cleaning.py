@@ -337,7 +337,7 @@ def _with(stream: Stream, prefix: str) -> Stream:
 
 
 _NUMBERED = regex(r"\s{0,12}(?:=>|\* )?(?:frame )?#\d+\b")
-_LISTED = regex(r"[* ]{0,9}\d[\d.]{0,9} +Thread 0x")  # by `info threads`
+_LISTED = regex(r"[* ]{0,9}\d[\d.]{0,9} +(?:Thread 0x|LWP \d)")  # by `info threads`
 _NEW_LINE = regex(
     r"\s*(?:(?:\* )?(?:frame )?#\d|Thread |Current thread|Traceback|\((?:cuda-)?gdb\)|\(lldb\)|====="
     r"|\[(?:Switching|Inferior|New)|TID \d|PID \d|Process \d|(?:No locals|Backtrace stopped)|\d+\t)"
@@ -377,7 +377,7 @@ class Unwrapper:
             self._length += len(line)
             return []
         done = self.flush()
-        listed = "(LWP " in line and _LISTED.match(line) and open_parentheses(line)
+        listed = "LWP " in line and _LISTED.match(line) and open_parentheses(line)
         if (
             listed
             or _NUMBERED.match(line)

@@ -43,6 +43,7 @@ class ThreadHead:
     outermost_first: Optional[bool] = None  # None: as the frames themselves say
     firm: bool = True
     selected: bool = False
+    starred: Optional[bool] = None  # whether gdb's list marks it: a stack without a head is of that one; None: no list
     current: bool = False  # the thread that the error message before is about
     only: Optional[Frame] = None
     problem: str = ""  # what the same line says of it: a signal

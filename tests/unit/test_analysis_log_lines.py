@@ -157,3 +157,23 @@ def test_a_queue_that_cannot_be_stopped_is_probably_a_hang():
     verdict = answer("[175765.8] amdgpu 0000:c1:00.0: amdgpu: Failed to evict queue 3\n").verdict
     assert "so the GPU probably hangs" in verdict.summary
     assert "restart every job that used this GPU" in verdict.remedies[0].action
+
+
+ELASTIC = (
+    "W0929 13:34:39.689 23710 torch/distributed/elastic/multiprocessing/api.py:897] Sending process {} closing {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("signal", "told", "advised"),
+    [
+        ("signal SIGINT", "The launcher itself got that signal", "Find in the lines above who stopped the launcher"),
+        ("signal SIGTERM", "because another one had failed or the launcher itself was told to stop", "Read the log of"),
+    ],
+)
+def test_a_closing_signal_is_of_the_launcher_and_says_no_more_than_the_signal_does(signal, told, advised):
+    found = answer("".join(ELASTIC.format(pid, signal) for pid in (23767, 23768)))
+    assert found.verdict.summary.startswith("The log reports: ")  # not the logs of those that it ends
+    assert told in found.verdict.summary
+    assert found.verdict.remedies[0].action.startswith(advised)
+    assert (found.processes[0].wait.kind == "unknown") == (signal == "signal SIGINT")

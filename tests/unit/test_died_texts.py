@@ -161,3 +161,30 @@ def test_an_exception_about_another_process_is_told_as_one():
 def test_tritons_line_of_a_signal_names_it():
     stack = "Signal (11) received.\n 0# 0x00007F20869027F2 in /usr/lib64/libm.so.6\n 1# pow in /usr/lib64/libm.so.6\n"
     assert "died of SIGSEGV" in of(stack).verdict.summary
+
+
+ASSERTED = """#0  0x00007f01 in raise () from /lib/libc.so.6
+#1  0x00007f02 in abort () from /lib/libc.so.6
+#2  0x00007f03 in __assert_fail_base (fmt=0x7f "%s", assertion=0x7f44 "n == len", file=0x7f45 "/src/log.cc", line=129, function=<optimized out>) at assert.c:92
+"""
+OUTER = """#3  0x00007f04 in __GI___assert_fail (assertion=0x7f44 "n == len", file=0x7f45 "/src/log.cc", line=129, function=0x7f46 "bool ns::Log::write(int) const") at assert.c:101
+"""
+RTN = """#2  0x00007f03 in __assert_rtn (func=0x7f "put", file=0x7f45 "/src/log.c", line=12, failedexpr=0x7f44 "p != \\"x\\"")
+"""
+CALLER = "#4  0x00007f05 in flush (this=0x55) at /src/flush.cc:7\n"
+
+
+@pytest.mark.parametrize(
+    ("stack", "told"),
+    [
+        (ASSERTED, "the failed assertion `n == len` in log.cc:129."),
+        (ASSERTED + OUTER, "the failed assertion `n == len` in ns::Log::write (log.cc:129)."),
+        (ASSERTED + OUTER + CALLER, "the failed assertion `n == len` in flush (log.cc:129)."),
+        (ASSERTED[: ASSERTED.index("#2")] + RTN, 'the failed assertion `p != "x"` in put (log.c:12).'),
+        (ASSERTED.replace('assertion=0x7f44 "n == len", ', ""), "a failed assertion in __assert_fail_base"),
+    ],
+)
+def test_the_arguments_of_assert_name_what_failed(stack, told):
+    verdict = judge(parse_files([("bt.txt", stack.encode())])).verdict
+    assert (verdict.cause, verdict.confidence) == ("other", "low")
+    assert told in verdict.summary

@@ -393,3 +393,27 @@ def test_a_list_of_processes_shows_which_of_them_have_ended(line, said):
     answer = diagnosis(line + IN_PYTHON).verdict
     assert said in answer.summary and ("ended (defunct)" in answer.summary) == bool(said)
     assert answer.remedies[0].action.startswith("Find out why the defunct processes ended") == bool(said)
+
+
+LISTED = """* 1    LWP 25490 "ld.lib.so" pseudo_end () at syscall/lx_syscall.S:29
+  2    LWP 25491 "ld.lib.so" pseudo_end () at syscall/lx_syscall.S:29
+"""
+RECEIVES = """#0  pseudo_end () at syscall/lx_syscall.S:29
+#1  0x00000000500511ad in lx_recvmsg (flags=0) at syscall/linux_syscalls.h:208
+#2  Genode::ipc_call (dst=...) at base/ipc.cc:342
+"""
+
+
+@pytest.mark.parametrize("starred", ("1", "2"))
+def test_a_stack_below_a_list_of_threads_is_of_the_one_with_the_star(starred):
+    listed = LISTED if starred == "1" else LISTED.replace("* 1", "  1").replace("  2 ", "* 2 ")
+    process = parse_files([("bt.txt", (listed + "\n" + RECEIVES).encode())]).processes[0]
+    assert {thread.id: len(thread.calls) for thread in process.threads} == {"1": 1, "2": 1, starred: 3}
+
+
+@pytest.mark.parametrize("label", ("pseudo_end", "__cp_end"))
+def test_a_label_in_the_assembler_of_a_system_call_says_nothing(label):
+    stack = RECEIVES.replace("pseudo_end", label)
+    answer = judge(parse_files([("bt.txt", stack.encode())]))
+    assert answer.processes[0].wait.kind == "io"
+    assert "waits for I/O in Genode::ipc_call (ipc.cc:342)" in answer.verdict.summary

@@ -25,6 +25,7 @@ from gdbext.analysis.view.places import (
 from gdbext.analysis.view.wording import of_process, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import EXITS, INTERRUPTED
 from gdbext.knowledge.frames.failures import (
+    ASSERTED,
     CALLED_OFF,
     DEVICE_CHECKS,
     DUMPED,
@@ -32,6 +33,9 @@ from gdbext.knowledge.frames.failures import (
     FAULT_ADDRESS,
     HANDLER_FIRST,
     LOCK_CHECKS,
+    OF_FILE,
+    OF_FUNCTION,
+    OF_LINE,
     OWN_CHECKS,
     OWN_FAULTS,
     REPORTERS,
@@ -55,6 +59,8 @@ _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 _NAMES_RETURNS = regex(r"text:(?:gdb|lldb)|core")
 """Sources whose tool has a name for that return."""
 _REASON_OF_UCX = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
+_DECLARED = regex(r"(?:.{0,300}?[ *&])?(?P<name>[\w:~]{1,200})(?:\(.*)?$")
+"""__PRETTY_FUNCTION__, or __func__ alone."""
 _ADDRESS = regex(FAULT_ADDRESS)
 _FIRST_PAGES = 65536  # an access here is one through a null pointer
 _EXPORTS = [(library, regex(names)) for library, names in EXPORTS_OF_STRIPPED]
@@ -90,11 +96,39 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
     return Candidate(
         cause="other",
         confidence="low",
-        summary=f"{start(who(dying))} aborted on a failed assertion in {where(dying[0])}.{held(dying[0])}",
+        summary=(
+            f"{start(who(dying))} aborted on {_assertion(dying[0]) or f'a failed assertion in {where(dying[0])}'}."
+            f"{held(dying[0])}"
+        ),
         culprits=tuple(dying),
         victims=victims,
         evidence=evidence_of(dying, victims),
     )
+
+
+def _assertion(one: Party) -> str:
+    """The condition that failed, and where it stands in the source, as a debugger printed the arguments of assert()."""
+    calls = one.thread.calls if one.thread is not None else ()
+    for at, frame in reversed(list(enumerate(calls))):  # the outermost says most: the compiler left less of it out
+        said = frame.captures
+        condition = next((said[name] for name in ASSERTED if isinstance(said.get(name), str)), None)
+        if condition is None:
+            continue
+        file = next((said[name] for name in OF_FILE if isinstance(said.get(name), str)), None)
+        function = next((said[name] for name in OF_FUNCTION if isinstance(said.get(name), str)), None)
+        line = said.get(OF_LINE)
+        caller = next(
+            (outer for outer in calls[at + 1 :] if outer.function and not reports_failure(outer.function)), None
+        )
+        name = _DECLARED.match(str(function)) if function is not None else None
+        spot = Frame(
+            function=caller.function if caller is not None else name["name"] if name is not None else None,
+            file=str(file) if file is not None else caller.file if caller is not None else None,
+            line=line if isinstance(line, int) else None,
+        )
+        shown = str(condition).replace('\\"', '"')
+        return f"the failed assertion `{shown}` in {place(spot)}"
+    return ""
 
 
 def _lock_check(one: Party) -> str:

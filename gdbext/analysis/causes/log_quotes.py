@@ -147,7 +147,8 @@ def _shape(line: Line) -> str:
 def _log_of(view: JobView, line: Line) -> str:
     """`The log reports`, where nobody else could have written the line; of several `The logs ... report, for
     example`."""
-    worker = _groups_in(line).get("worker")  # it does not report its own end
+    groups = _groups_in(line)
+    worker = groups.get("worker") or groups.get("worker2")  # it does not report its own end
     of_worker = worker is not None and line.process is not None and worker == str(line.process.pid)
     other = bool(ranks_in(line)) or of_worker or (line.rule.of_device and is_witness(line))
     if line.rule.of_kernel and (line.process is None or line.process.rank is None):

@@ -23,6 +23,10 @@ OWN_CHECKS = (
 )
 """What is called to end a process whose own state is found wrong: the C library, CPython, Rust, ggml, glog, abseil."""
 
+ASSERTS = r"_*(?:GI_+)?_*assert_(?:fail(?:_base)?|rtn)$"
+ASSERTED, OF_LINE, OF_FILE, OF_FUNCTION = ("assertion", "failedexpr"), "line", ("file",), ("function", "func")
+"""What assert() calls when its condition does not hold, and its arguments: glibc assert.c; Libc assert.c (macOS)."""
+
 ENDS_ITSELF = ("os-abort", "crash-handler", "rust-panic", "engine-assert")
 """Frame rules of a process that ends, or has just been ended by a fault of its own code."""
 

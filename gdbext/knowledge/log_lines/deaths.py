@@ -180,10 +180,18 @@ RULES: Tuple[LogRule, ...] = (
         wait=_DEAD,
     ),
     LogRule(
+        "launcher-interrupted",
+        r"Sending process (?P<worker>\d+) closing signal SIG(?:INT|HUP|QUIT)\b"
+        r"|Received \d+ death signal, shutting down workers",
+        "the launcher itself got that signal, as after Ctrl-C or from a batch system, and passed it on to its workers",
+        "torch elastic multiprocessing/api.py, agent/server/api.py: after a failed rank it sends SIGTERM",
+    ),
+    LogRule(
         "ended-by-launcher",
-        r"Sending process \d+ closing signal|Killing subprocess \d+|Process \d+ got signal: \d+"
-        r"|Received \d+ death signal, shutting down workers|Terminating worker|Force Terminated (?:job|Step)",
-        "the launcher ended a rank because another one had ended",
+        r"Sending process (?P<worker>\d+) closing signal (?!SIG(?:INT|HUP|QUIT)\b)"
+        r"|Killing subprocess (?P<worker2>\d+)|Process \d+ got signal: \d+|Terminating worker"
+        r"|Force Terminated (?:job|Step)",
+        "the launcher ended that process, because another one had failed or the launcher itself was told to stop",
         "torch elastic multiprocessing/api.py; DeepSpeed launcher/launch.py; Slurm",
         wait=_DEAD,
     ),

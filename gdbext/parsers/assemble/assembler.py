@@ -359,6 +359,8 @@ class Assembler:
         """Whether a frame cannot continue the stack at hand: its numbers start over, or another tool prints it."""
         if self._roll.pending is not None or (thread.frames and thread.kind and tool != thread.kind):
             return True
+        if thread.head.starred is not None and not thread.frames and line.number == 0:
+            return True  # gdb prints the stack of the thread that it has selected, which need not be the list's last
         if not self._has_commands and thread.is_reversed(line):
             return False
         if self._mention is not None and thread.frames and (line.number is None or line.number <= thread.last):

@@ -161,11 +161,14 @@ class Process:
     def _name_by_list(self) -> None:
         """A stack without a head is that of the listed thread which stands in its innermost frame."""
         listed = {one.head.only.pc: one for one in self.threads if one.head.only is not None and not one.frames}
-        taken = set()
+        starred = [one for one in self.threads if one.head.starred and not one.frames]
+        taken: Set[int] = set()
         for thread in self.threads:
-            pc = thread.frames[0].pc if thread.frames and thread.head.id is None else None
-            if pc is not None and pc in listed:
-                one = listed.pop(pc)
+            inner = thread.frames[0] if thread.frames and thread.head.id is None else None
+            one = listed.pop(inner.pc, None) if inner is not None and inner.pc is not None else None
+            if one is None and starred and inner is not None and inner == starred[0].head.only:
+                one = starred.pop(0)
+            if one is not None:
                 thread.head = replace(one.head, gil=thread.head.gil)
                 taken.add(id(one))
         self.threads = [thread for thread in self.threads if id(thread) not in taken]

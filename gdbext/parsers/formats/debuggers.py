@@ -122,6 +122,7 @@ def _listed(match: Match[str]) -> Event:
         name=name.group(1) if name else None,
         group=_group(id),
         selected=True,
+        starred=match.string.lstrip().startswith("*"),
         only=frame,
     )
 
@@ -225,6 +226,7 @@ ROWS: Tuple[Row, ...] = (
     row(
         "gdb", "(LWP ", r"[* ]{0,9}(?P<id>\d[\d.]*) +Thread 0x[0-9a-f]+ \(LWP (?P<lwp>\d{1,9})\) +(?P<rest>.+)", _listed
     ),
+    row("gdb", " LWP ", r"[* ]{1,9}(?P<id>\d[\d.]*) +LWP (?P<lwp>\d{1,9}) +(?P<rest>\S.+)", _listed),
     row("eu-stack", "PID ", r"PID (?P<pid>\d{1,9}) - (?:process|core)", process_head),
     row("eu-stack", "TID ", r"TID (?P<lwp>\d{1,9})\b(?P<rest>[^:]{0,80}):$", _lwp_alone),
     row("", "#", r"\s{0,12}" + _COUNT + r"(?P<pc>0x[0-9a-f]+) +(?:- 1 )?(?P<name>.+)", _eu_frame, "eu-stack"),

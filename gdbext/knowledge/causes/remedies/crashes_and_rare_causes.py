@@ -6,6 +6,7 @@ from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CHECK_OF_ENGINE, SANITIZER
 from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
+from gdbext.knowledge.frames.failures import ASSERTS, OF_LINE
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (
@@ -316,6 +317,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "In the gdb that printed this stack, or with the core file open (coredumpctl gdb), run `bt full`: the "
+        "variables of the assertion are in the frame that called it",
+        "the stack names the condition that failed; its variables say why",
+        "glibc assert.c; coredumpctl(1)",
+        kinds=("exited-or-crashed",),
+        pasted_from=r"text:gdb",
+        given=("text",),
+        knows=(ASSERTS, OF_LINE),
+    ),
+    RemedyRule(
+        "other",
         "In the gdb that printed this stack, or with the core file open (coredumpctl gdb), run `thread apply all bt "
         "full`; the error text is in the log just before the crash",
         "the log has the condition that failed or the signal; the stack only shows where",
@@ -323,6 +335,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("exited-or-crashed",),
         pasted_from=r"text:gdb",
         given=("text",),
+        lacks=(ASSERTS, OF_LINE),
     ),
     RemedyRule(
         "other",

@@ -174,6 +174,16 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Find in the lines above who stopped the launcher; if a person did so because it hung, dump every worker "
+        "before that next time: py-spy dump --native --pid PID",
+        "the launcher passes on SIGINT, SIGHUP and SIGQUIT; after a failed rank it sends SIGTERM",
+        "torch elastic multiprocessing/api.py, agent/server/api.py",
+        rules=("launcher-interrupted",),
+        not_rules=("rank-exit-code", "killed"),
+        given=("log",),
+    ),
+    RemedyRule(
+        "unknown",
         "Read {log} to the last line (traceback, error, signal); if a signal killed the process, enable core files for "
         "the next run (ulimit -c unlimited)",
         "the launcher only reports that the process ended",
@@ -245,7 +255,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the first error of the first rank that died is the cause; all later errors follow from it",
         "sgl-project/sglang#4205",
         kinds=("exited-or-crashed",),
-        not_rules=("ended-from-outside", "container-failed"),
+        not_rules=("ended-from-outside", "container-failed", "launcher-interrupted"),
         given=("live", "log"),
     ),
     RemedyRule(

@@ -36,5 +36,7 @@ EMPTY = (
     EmptyName(r"_*mh_execute_header$", "the start of the file, which stands for all code of a stripped macOS program"),
     EmptyName(r"_*funlockfile$", "nearest export to the signal trampoline in a stripped glibc", r"libpthread|$"),
     EmptyName(r"__nss_database_lookup$", "nearest export to memcpy in a stripped glibc", r"libc[.-]|$"),
+    EmptyName(r"pseudo_end$", "Genode lx_syscall.S: the label behind the instruction of every system call"),
+    EmptyName(r"__cp_(begin|end|cancel)$", "musl syscall_cp.s: labels around the instruction of a system call"),
     EmptyName(r"<function called from gdb>$", "gdb manual, calling program functions"),
 )

@@ -24,7 +24,7 @@ frames in a row with such names none is right. Without a name of the library onl
 C_LIBRARY_MODULES = r"(libc|libpthread|ld|ld-linux[\w-]*|librt|libdl|linux-vdso|\[vdso\])([-.]\d[\d.]*)?(\.so|-|$|\.)"
 
 C_LIBRARY_FUNCTIONS = (
-    r"_*(GI_)?_*(libc_|new_|old_|nptl_)?(futex_\w+|pthread_\w+|lll_\w+|sem_\w+|do_futex\w*|p?poll|epoll_p?wait\d?|p?select|p?readv?|p?writev?"
+    r"_*(GI_)?_*(libc_|lx_|new_|old_|nptl_)?(futex_\w+|pthread_\w+|lll_\w+|sem_\w+|do_futex\w*|p?poll|epoll_p?wait\d?|p?select|p?readv?|p?writev?"
     r"|recv(from|msg|mmsg)?|send(to|msg|mmsg)?|accept4?|nanosleep|clock_(gettime|nanosleep)|usleep|sleep|sched_yield|syscall|wait4|waitpid"
     r"|waitid|ioctl|gettimeofday|start_thread|clone3?|libc_start\w*|kernel_vsyscall)(_chk|_nocancel|64|_time64|_2)?(@\S*)?$"
     r"|std::(_V2::|__\w+::)*(condition_variable|unique_lock|mutex|this_thread|thread|__future_base|__basic_future|future|_Function_handler"

@@ -244,7 +244,7 @@ RULES = (
     FrameRule(
         "os-io",
         "io",
-        r"_*(GI_)?_*(libc_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
+        r"_*(GI_)?_*(libc_|lx_)?(poll|ppoll|select|pselect|epoll_p?wait|read|readv|pread\w*|write|writev|pwrite\w*|recv|recvfrom|recvmsg|send|sendto"
         r"|sendmsg|accept4?|connect|open(at)?|close|fsync|fdatasync|ioctl|fcntl\w*|io_getevents|io_uring_\w+|getdents\w*|msync|kevent|getaddrinfo"
         r"|(recv|send)mmsg|sendfile|copy_file_range|epoll_pwait2|sync_file_range|syncfs|posix_fallocate|fallocate|ftruncate|statx|sys_io_uring_\w+)(64)?(v2)?"
         r"(_chk|_nocancel|64|_time64|_2|\$NOCANCEL)?$",
