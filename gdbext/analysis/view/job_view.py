@@ -188,7 +188,7 @@ class JobView:
     def has_two_looks(self) -> bool:
         return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
-    @property
+    @cached_property
     def given(self) -> Given:
         """What was read: LIVE for what a gdb holds too; LOG for a text without any stack."""
         sources = {process.given for process in self.snapshot.processes}
@@ -198,7 +198,7 @@ class JobView:
             return Given.CORE
         return Given.TEXT if any(process.threads for process in self.snapshot.processes) else Given.LOG
 
-    @property
+    @cached_property
     def stands_still(self) -> bool:
         """Whether two looks prove that nobody went on."""
         return bool(self.parties) and all(party.index in self.still for party in self.parties)

@@ -149,9 +149,10 @@ def end_waits(drawing: Drawing) -> None:
     """Threads of a text that wait inside of the end of an object, a pool or the process, for nobody who works; of a
     live process one that is exiting, where looks have followed it for long."""
     view = drawing.view
-    long = view.given is Given.LIVE and looked_long(view)
+    if view.given is Given.LIVE and not looked_long(view):
+        return
     for party in view.parties:
-        if view.given not in _AT_REST and not (long and stands(party) and is_exiting(party)):
+        if view.given not in _AT_REST and not (stands(party) and is_exiting(party)):
             continue
         rank = drawing.rank(party)
         open_ = all(_open(drawing, edge) for edge in drawing.leaving(rank))
