@@ -101,3 +101,61 @@ def test_a_signal_that_comes_in_a_wait_is_of_somebody_else(handler, inside, begi
     assert summary.endswith(ends)
     advice = first_advice(HANDLED.format(handler=handler, inside=inside))
     assert advice.startswith("Print all threads of the process") == (handler != "on_signal")
+
+
+GLOG = """*** {signal} (@0x3e8) received by PID 5512 (TID 0x7f11b2c0a740) from PID 9646; stack trace: ***
+    @     0x7f11b2e8d630 (unknown)
+    @     0x7f11aa20b1c0 engine::Queue::take()
+"""
+SPYRE = """Signal Received: {number} ({name})
+Signal Received from pid=9646
+*** BACKTRACE ***
+/opt/app/libengine.so(+0x44b80e)[0x7f872715a80e]
+/lib64/libc.so.6(+0x3ebf0)[0x7f87f3853bf0]
+/opt/app/libengine.so(engine_take+0x105)[0x7f87f3c0bdc5]
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        (GLOG.format(signal="SIGTERM"), True),
+        (GLOG.format(signal="SIGSEGV"), False),
+        (SPYRE.format(number=15, name="Terminated"), True),
+        (SPYRE.format(number=11, name="Segmentation fault"), False),
+    ],
+)
+def test_a_stack_that_a_handler_of_sigterm_prints_is_no_cause(text, outside):
+    summary = verdict_of(text).summary
+    assert ("was ended by SIGTERM from pid 9646 while it was in " in summary) == outside
+    assert summary.endswith("The stack only shows where the thread was at that moment.") == outside
+    assert "gdb -p" not in first_advice(text)
+    assert first_advice(text).startswith("Find out what the process is that sent the signal") == outside
+
+
+MPI = """[node1:01167] [ 5] /opt/ucc/lib/libucc.so.1(ucc_service_allgather+0x104)[0x7f546b093c14]
+[node1:01167] [ 6] /opt/ompi/lib/libmpi.so.40({outer}+0xf69)[0x7f548a851be9]
+"""
+UCX = """{prefix} 5 0x000000000002f7c2 uct_worker_progress()  /src/uct/api/uct.h:2458
+{prefix} 6 0x000000000002f7c2 opal_progress()  /src/opal/runtime/opal_progress.c:231
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        (MPI.format(outer="ompi_mpi_init"), "ucc_service_allgather"),
+        (MPI.format(outer="PMPI_Allreduce"), "ucc_service_allgather"),
+        (UCX.format(prefix=""), "uct_worker_progress"),
+        (UCX.format(prefix="Sat Mar 13 07:11:30 2021<stderr>:"), "uct_worker_progress"),
+        (UCX.format(prefix="[1,0]<stderr>:"), "uct_worker_progress"),
+    ],
+)
+def test_a_stack_that_only_a_crash_prints_is_one_without_its_first_lines(text, inner):
+    summary = verdict_of(text).summary
+    assert (
+        "died in a function that the text does not show (frames 0-4 are missing), reached through " + inner in summary
+    )
+    assert "gdb -p" not in first_advice(text)

@@ -144,7 +144,8 @@ def _sleep(thread: ThreadStack) -> Optional[str]:
 
 def group_of(judged: ThreadJudgement) -> str:
     """What its wait has in common with those of other ranks (labels.WAIT_GROUPS)."""
-    return RULE_GROUPS.get(judged.rule or "") or WAIT_GROUPS[judged.kind]
+    group = WAIT_GROUPS[judged.kind]
+    return group if group == "fatal" else RULE_GROUPS.get(judged.rule or "") or group
 
 
 def _dies_in(kind: str) -> FrozenSet[str]:

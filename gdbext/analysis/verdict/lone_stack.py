@@ -52,7 +52,7 @@ from gdbext.knowledge.causes.lone_waits import (
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, OF_ANOTHER, SENT_BY
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -79,8 +79,8 @@ _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
 _NOWHERE = ("unknown", "python-code", "native-compute")
 """Kinds of threads of which no row knows the wait."""
 _CHILD, _DUMPED = regex(CHILD), regex(DUMPED)
-_OF_ANOTHER = regex(OF_ANOTHER)
-_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
+_OF_ANOTHER, _SENT_BY = regex(OF_ANOTHER), regex(SENT_BY)
+_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|\b15 \(Terminated\)|signal 15\b")
 
 
 def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
@@ -158,7 +158,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
-    end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
+    outside = _FROM_OUTSIDE.search(last_words) is not None
+    end = f"was ended by SIGTERM{_sender(party)} while it was" if outside else end
     state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
     why = "The stack does not show why; the log lines above it may."
     called = next(filter(None, map(_CALLS.match, party.thread.problems)), None) if party.thread is not None else None
@@ -171,7 +172,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             state, why = f"{ends.does}; it is still in {where(party)}", ""
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
-        state = f"died in {unseen}, reached through {where(party)}"
+        calls = party.thread.calls if party.thread is not None else ()
+        inner = next(itertools.filterfalse(says_nothing, calls), None)
+        through = place(inner) if inner is not None and inner.function else where(party)
+        state = f"died in {unseen}, reached through {through}"
     if is_traceback:
         why = "The exception itself is not in the text."
     child, why = _child_of(party, name, why)
@@ -181,10 +185,18 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
     name = child
     reason = f"The log says: {last_words}" if last_words else why
+    reason += " The stack only shows where the thread was at that moment." if outside and not is_traceback else ""
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     only += held(party)
     return f"{name} {state}.{only} {reason}".rstrip()
+
+
+def _sender(party: Party) -> str:
+    """` from pid 12`, where the handler says who sent the signal."""
+    lines = (*(party.thread.problems if party.thread is not None else ()), *party.process.said)
+    found = next(filter(None, map(_SENT_BY.search, lines)), None)
+    return f" from pid {found['pid'] or found['sender']}" if found is not None else ""
 
 
 def _is_of_core(party: Party) -> bool:

@@ -215,6 +215,14 @@ ROWS: Tuple[Row, ...] = (
     row("backtrace", "!!! uWSGI ", r"!!! uWSGI (?:worker|process) (?P<pid>\d{1,9}) got \S.{1,60} !!!", announcement),
     row("backtrace", "*** backtrace of ", r"\*\*\* backtrace of \d{1,9} \*\*\*", detail),
     row("backtrace", "Signal: ", r"Signal: \S.*", announcement),
+    row("backtrace", "Signal Received: ", r"Signal Received: \d{1,2} \(.{1,60}\)$", announcement),
+    row(
+        "backtrace",
+        "Signal Received from ",
+        r"Signal Received from pid=\d{1,9} *$",
+        lambda match: LogMessage(match.group().rstrip()),
+    ),
+    row("backtrace", "BACKTRACE", r"\*\*\* BACKTRACE \*\*\*$", detail),
     row(
         "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
     ),

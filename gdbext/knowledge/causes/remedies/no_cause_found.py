@@ -25,7 +25,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY
+from gdbext.knowledge.log_lines.last_words import OF_ANOTHER, REPEATED_BY_RAY, SENT_BY
 from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
@@ -162,6 +162,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pytorch/pytorch#54818",
         kinds=("exited-or-crashed",),
         helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Find out what the process is that sent the signal (the launcher, the scheduler, another rank), and read in "
+        "its log why it did so",
+        "who sends SIGTERM has a reason; the stack only shows what the signal interrupted",
+        "sigaction(2), si_pid",
+        kinds=("exited-or-crashed",),
+        rules=("ended-from-outside",),
+        line=f"{SENT_BY}|^Signal Received: 15 ",
         given=("text",),
     ),
     RemedyRule(
