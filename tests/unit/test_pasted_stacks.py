@@ -159,3 +159,28 @@ def test_a_stack_that_only_a_crash_prints_is_one_without_its_first_lines(text, i
         "died in a function that the text does not show (frames 0-4 are missing), reached through " + inner in summary
     )
     assert "gdb -p" not in first_advice(text)
+
+
+FATAL = """[node1:2656:{index}:2728] {first}
+[node1:2656:{index}:2728]   callbackq.c:93   Fatal: {fatal}
+==== backtrace (tid:2728) ====
+ 0 0x0000000000050fdb ucs_callbackq_array_grow()  /build-result/src/ucx-bf8
+ 1 0x000000000001790f uct_worker_progress_register_safe()  /build-result/src/ucx-bf8
+"""
+NO_MEMORY = "mremap(0x1534, 4096, 8192, MAYMOVE) failed: Cannot allocate memory"
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("index", "first", "fatal", "quoted"),
+    [
+        ("a", NO_MEMORY, "cbq 0x10: could not allocate memory for slow_elems", "failed: Cannot allocate memory"),
+        ("0", "ready", "cbq 0x10: could not allocate memory for slow_elems", "A memory allocation failed"),
+        ("12", "ready", "the queue is broken", "the queue is broken"),
+    ],
+)
+def test_the_fatal_line_of_ucx_gives_the_reason_and_the_thread(index, first, fatal, quoted):
+    summary = verdict_of(FATAL.format(index=index, first=first, fatal=fatal)).summary
+    assert summary.startswith("The log of pid 2656 reports: ")
+    assert quoted in summary
+    assert "died in ucs_callbackq_array_grow" in summary

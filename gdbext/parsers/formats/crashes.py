@@ -41,6 +41,8 @@ def _ucx_frame(match: Match[str]) -> Optional[Event]:
     information the place is `???:0`, or `:0` where the symbols name no file."""
     name, _, place = match.group("rest").rstrip().rpartition(" ")
     found = _FILE_LINE.match(place)
+    if found is None and name.rstrip().endswith(")") and place.startswith("/"):  # the terminal cut it off
+        return FrameLine(named_frame(name, Place(), number(match.group("pc"))), int(match.group("number")))
     if not found or not name:
         return None
     file = None if found.group(1).startswith("?") else found.group(1) or None
