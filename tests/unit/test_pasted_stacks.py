@@ -184,3 +184,25 @@ def test_the_fatal_line_of_ucx_gives_the_reason_and_the_thread(index, first, fat
     assert summary.startswith("The log of pid 2656 reports: ")
     assert quoted in summary
     assert "died in ucs_callbackq_array_grow" in summary
+
+
+CAUGHT = """[node1:5943:0:5947] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)
+==== backtrace ====
+    0  /opt/ucx/lib/libucs.so.0(ucs_handle_error+0x294) [0x7a843709cba4]
+    1  /opt/ucx/lib/libucs.so.0(+0x38d65) [0x7a843709cd65]
+{inner}    5  /opt/ucx/lib/libucp.so.0(+0x96d80) [0x7a840f0e5d80]
+    6  /opt/ucx/lib/libuct.so.0(uct_tcp_ep_am_bcopy+0x8a) [0x7a843703404a]
+"""
+RETURN = "    3  /lib/x86_64-linux-gnu/libc.so.6(+0x42520) [0x7a8857a31520]\n"
+COPY = "    4  /lib/x86_64-linux-gnu/libc.so.6(+0x1a67cd) [0x7a8857b957cd]\n"
+CALLER = "an unnamed function of libucp.so.0, called from uct_tcp_ep_am_bcopy (libuct.so.0)"
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("inner", "place"),
+    [(RETURN + COPY, f"an unnamed function of libc.so.6, called from {CALLER}"), (RETURN, CALLER)],
+)
+def test_behind_the_return_from_a_handler_the_c_library_is_what_failed(inner, place):
+    summary = verdict_of(CAUGHT.format(inner=inner)).summary
+    assert summary.startswith(f"Thread 5947 of pid 5943 died of SIGSEGV in {place};")

@@ -299,6 +299,8 @@ class Assembler:
             self._thread, self._state = None, State.CLOSED
             return None
         self._tally.threads += 1
+        if tool in ("ucx", "backtrace") and head.id is None and self._fatal is not None:
+            head = _hit_by_ucx(head, self._fatal.text)
         thread = Thread(head=head, kind=tool, superseded=earlier)
         if self._fatal is not None and _died_in(head, tool, self._fatal):
             thread.complain(self._fatal.text)
@@ -444,7 +446,7 @@ class Assembler:
             said = replace(said, text=f"{said.text}{self._repeated}")
             self._next_fatal(said)
             hit = _OF_UCX.match(said.text)
-            dying = hit and (hit.group("hit") or hit.group("tid"))
+            dying = (hit.group("hit") or hit.group("tid")) if hit is not None else None
             if dying and len(self._dying) < _MOST_DYING:
                 self._dying[dying] = said
             if process is not None and process.head.pid is None and self._tool == "glog":
@@ -459,6 +461,13 @@ class Assembler:
         if self._fatal is not None and self._fatal.pid != said.pid:
             self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
         self._fatal = said
+
+
+def _hit_by_ucx(head: ThreadHead, text: str) -> ThreadHead:
+    """The thread that UCX's word of a signal names, where its stack has no number."""
+    hit = _OF_UCX.match(text)
+    tid = hit.group("hit") if hit is not None else None
+    return head if tid is None else replace(head, id=tid, lwp=int(tid))
 
 
 def _died_in(head: ThreadHead, tool: str, fatal: LogMessage) -> bool:
