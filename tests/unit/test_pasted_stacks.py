@@ -206,3 +206,19 @@ CALLER = "an unnamed function of libucp.so.0, called from uct_tcp_ep_am_bcopy (l
 def test_behind_the_return_from_a_handler_the_c_library_is_what_failed(inner, place):
     summary = verdict_of(CAUGHT.format(inner=inner)).summary
     assert summary.startswith(f"Thread 5947 of pid 5943 died of SIGSEGV in {place};")
+
+
+WAVE = """{head}
+    #0  0x00007ae55df2ecf0 in shmem::load<long> (src=0x7ae55e583008) at src/assembly.hpp:125
+    #1  0x00007ae55df2ecf1 in shmem::Context::test<long> (cmp=0, val=1) at src/context.hpp:432
+"""
+
+
+@pytest.mark.pure
+def test_a_wavefront_is_no_thread_of_the_host():
+    on_gpu = WAVE.format(head="  WFs: (0,0,0)/0\n  Backtrace:")
+    assert verdict_of(on_gpu).summary.startswith(
+        "On the GPU, wavefront (0,0,0)/0 is in shmem::load<long> (assembly.hpp"
+    )
+    assert first_advice(on_gpu).startswith("Print the wavefronts of every rank in rocgdb")
+    assert "GPU" not in verdict_of(WAVE.format(head="")).summary

@@ -6,7 +6,7 @@ import itertools
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
-from gdbext.analysis.stacks.device_threads import device_of
+from gdbext.analysis.stacks.device_threads import device_of, wave_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, interrupted_in, lost_inside, missing_inside, past, shown_by
@@ -207,6 +207,8 @@ def _is_of_core(party: Party) -> bool:
 
 def _on_device(thread: ThreadStack) -> str:
     """Of a stack of the GPU: the text has no thread of the host that decides."""
+    if wave_of(thread):
+        return f"{shown_on_device(thread)}. The text does not show whether it waits for another wavefront or rank."
     others = ", or what the other ranks do" if collective_of(kernel_of(thread)) else ""
     return f"{shown_on_device(thread)}. The text does not show whether the kernel is making progress{others}."
 

@@ -17,7 +17,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     POLLS,
     RDMA_COMMANDS,
 )
-from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.frames.failures import DUMPED, HELD_FOR_DEBUGGERS
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
@@ -64,6 +64,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "NCCL device/prims_simple.h; cuda-gdb manual, kernel focus",
         line=DEVICE_FOCUS,
         through=_COLLECTIVE_ON_DEVICE,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Print the wavefronts of every rank in rocgdb (`info threads`, `thread apply all bt`), twice, some seconds "
+        "apart: one that stays at its place probably waits for what another one should write",
+        "plain gdb does not show wavefronts, and one look does not show whether this one moves",
+        "ROCgdb manual, AMD GPU",
+        line=WAVEFRONT,
         given=("text",),
     ),
     RemedyRule(
