@@ -222,3 +222,25 @@ def test_a_wavefront_is_no_thread_of_the_host():
     )
     assert first_advice(on_gpu).startswith("Print the wavefronts of every rank in rocgdb")
     assert "GPU" not in verdict_of(WAVE.format(head="")).summary
+
+
+LOGGED = '(Worker pid={pid}) ERROR 08-27 11:12:18 base.py:382]   File "/opt/{file}", line 223, in {function}\n'
+RAISED = "(Worker pid=11305) ERROR 08-27 11:12:18 base.py:382] RuntimeError: NCCL error: unhandled cuda error\n"
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("has", [True, False])
+def test_the_exception_of_a_traceback_from_the_middle_is_told(has):
+    first = LOGGED.format(pid=11305, file="nccl.py", function="NCCL_CHECK") + (RAISED if has else "")
+    summary = verdict_of(first + LOGGED.format(pid=11934, file="base.py", function="execute")).summary
+    told = 'Pid 11305 raised "RuntimeError: NCCL error: unhandled cuda error". The text lacks the last line of the'
+    assert (told in summary) == has
+    assert summary.endswith("The exceptions below these tracebacks give the reason.") != has
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("variable", "idle"), [("thread_status+896", True), ("job_status+896", False)])
+def test_who_waits_for_the_status_of_a_pools_thread_is_idle(variable, idle):
+    frame = "__futex_abstimed_wait_common64 (private=0, futex_word=0x7f935ced0860 <{}>) at ./nptl/futex-internal.c:57"
+    text = f'  32   Thread 0x7f92557fa640 (LWP 80119) "python3" {frame.format(variable)}\n'
+    assert ("is idle, as it would be in a healthy process" in verdict_of(text).summary) == idle
