@@ -232,7 +232,9 @@ RAISED = "(Worker pid=11305) ERROR 08-27 11:12:18 base.py:382] RuntimeError: NCC
 @pytest.mark.parametrize("has", [True, False])
 def test_the_exception_of_a_traceback_from_the_middle_is_told(has):
     first = LOGGED.format(pid=11305, file="nccl.py", function="NCCL_CHECK") + (RAISED if has else "")
-    summary = verdict_of(first + LOGGED.format(pid=11934, file="base.py", function="execute")).summary
+    verdict = verdict_of(first + LOGGED.format(pid=11934, file="base.py", function="execute"))
+    summary = verdict.summary
+    assert not any("a logger printed" in line for line in verdict.other_errors)
     told = 'Pid 11305 raised "RuntimeError: NCCL error: unhandled cuda error". The text lacks the last line of the'
     assert (told in summary) == has
     assert summary.endswith("The exceptions below these tracebacks give the reason.") != has
