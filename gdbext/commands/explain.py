@@ -32,7 +32,7 @@ from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.causes.wait_causes import CauseRow
 from gdbext.knowledge.causes.wait_kinds import WAITS
-from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.dump_tools import STANDS_FOR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames import MESSAGES, RULES
@@ -129,6 +129,7 @@ _LINE_SHOWS = {
     BY_OPENJDK: "it is a JVM's",
     CHECK_OF_ENGINE: "a check of FasterTransformer, TurboMind or TensorRT-LLM names the error",
     OF_ANOTHER: "the exception tells of the end of another process",
+    WAVEFRONT: "rocgdb printed the stack of a wavefront",
     DEVICE_FOCUS: "cuda-gdb printed the stack of a GPU kernel",
     WATCHDOG_ENDED: "torch's watchdog reports the error",
 }

@@ -68,15 +68,6 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Print the wavefronts of every rank in rocgdb (`info threads`, `thread apply all bt`), twice, some seconds "
-        "apart: one that stays at its place probably waits for what another one should write",
-        "plain gdb does not show wavefronts, and one look does not show whether this one moves",
-        "ROCgdb manual, AMD GPU",
-        line=WAVEFRONT,
-        given=("text",),
-    ),
-    RemedyRule(
-        "unknown",
         "Let the program run for some seconds, stop it and print the kernel's stack again in cuda-gdb (`bt`): at the "
         "same place for the same grid it is probably stuck",
         "the stack of one GPU thread at one moment does not show whether the kernel is stuck",
@@ -171,6 +162,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pytorch/pytorch#54818",
         kinds=("exited-or-crashed",),
         helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Print the wavefronts of every rank in rocgdb (`info threads`, `thread apply all bt`), twice, some seconds "
+        "apart: one that stays at its place probably waits for what another one should write",
+        "plain gdb does not show wavefronts, and one look does not show whether this one moves",
+        "ROCgdb manual, AMD GPU",
+        line=WAVEFRONT,
         given=("text",),
     ),
     RemedyRule(
