@@ -23,6 +23,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     PEER,
     POLLS,
     RDMA_COMMANDS,
+    READER_WRITER,
     SHUTS_DOWN,
     SLEEPS,
     STATIC_INITIALIZER,
@@ -32,11 +33,11 @@ from gdbext.knowledge.causes.typical_calls import TYPICAL_CALLS
 from gdbext.knowledge.causes.wait_causes import CAUSES as ROOTS
 from gdbext.knowledge.causes.wait_causes import CauseRow
 from gdbext.knowledge.causes.wait_kinds import WAITS
-from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.dump_tools import STANDS_FOR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames import MESSAGES, RULES
-from gdbext.knowledge.frames.failures import LOCK_CHECKS
+from gdbext.knowledge.frames.failures import HELD_FOR_DEBUGGERS, LOCK_CHECKS
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST, LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
@@ -99,6 +100,8 @@ _MUST_NOT_HOLD = {"named": "no suspect is known"}
 """Conditions of a remedy by its field. The others that are false are usual, and need no word."""
 _SHUTDOWN = "the call is part of a shutdown"
 _STACK_SHOWS = {
+    HELD_FOR_DEBUGGERS: "a signal's handler holds the process for a debugger",
+    READER_WRITER: "the lock is a reader-writer lock",
     LEADER_FIRST: "the others wait by design until rank 0 has worked alone",
     LOCK_CHECKS: "a lock's own deadlock check ended the process",
     INTERRUPTED: "a signal handler waits for the lock",
@@ -129,6 +132,7 @@ _LINE_SHOWS = {
     BY_OPENJDK: "it is a JVM's",
     CHECK_OF_ENGINE: "a check of FasterTransformer, TurboMind or TensorRT-LLM names the error",
     OF_ANOTHER: "the exception tells of the end of another process",
+    WAVEFRONT: "rocgdb printed the stack of a wavefront",
     DEVICE_FOCUS: "cuda-gdb printed the stack of a GPU kernel",
     WATCHDOG_ENDED: "torch's watchdog reports the error",
 }

@@ -5,6 +5,9 @@ from typing import Mapping, Tuple
 DEVICE_FOCUS = r"\[(?:Switching focus|Current focus set) to CUDA kernel \d.{0,200}?\bdevice (?P<device>\d{1,4})\b"
 """Said before frames of the device, of the GPU thread that cuda-gdb has selected (cuda-gdb manual, kernel focus)."""
 
+WAVEFRONT = r"\s{0,8}WFs: (?P<wave>\(\d{1,9},\d{1,9},\d{1,9}\)/\d{1,6})"
+"""Said before frames of a wavefront by the analysis of rocSHMEM that runs rocgdb: its workgroup, and its number."""
+
 LISTED_KERNEL = (
     r"^\*?\s{0,8}\d{1,6}\s{1,8}(?:-|\d{1,6})\s{1,8}(?P<device>\d{1,4})\s{1,12}-?\d{1,12}\s{1,8}Active\s.{0,300}?"
     r"\b(?P<kernel>nccl(?:Dev)?Kernel\w*)"

@@ -36,6 +36,7 @@ _PREFIXES = tuple(
         r"\[(?:rank|default|Rank )(?P<rank>\d{1,6})\]:[ ]?",  # torchrun, torch's own prefix
         r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
         r"\[\d+,(?P<rank>\d{1,6})\]<std(?:out|err|diag)>:[ ]?",  # mpirun --tag-output, --timestamp-output
+        r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}<std(?:out|err|diag)>:",  # mpirun --timestamp-output
         r"\((?:(?P<source>[\w.:-]{1,60}(?: (?:[TPDE]P|PCP)\d{1,5}){0,4})(?: rank=(?P<rank>\d{1,6}))? )?"
         r"pid=(?:(?P<pid>\d{1,9})|[.xXN*?]{1,9}|<\w{1,12}>)(?:, ip=[\w.:]{1,60})?\)[ ]?",  # Ray, vLLM
         r"\[pod/(?P<source>[^\]\s]{1,120})\][ ]?",  # kubectl logs --prefix

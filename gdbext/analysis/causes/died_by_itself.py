@@ -56,6 +56,7 @@ _DUMPED = regex(DUMPED)
 _SIGNAL = regex(r"\b(SIG(?:SEGV|ILL|FPE))\b|Segmentation fault|Segfault encountered|^Signal \(11\) received")
 _RETURNS_FROM_HANDLER = regex(r"lib(?:pthread|c|ucs)[-.]")
 """Libraries whose innermost frames, if they have no names, are the signal handler (UCX) or the return from it."""
+_C_LIBRARY = regex(r"lib(?:pthread|c)[-.]")
 _NAMES_RETURNS = regex(r"text:(?:gdb|lldb)|core")
 """Sources whose tool has a name for that return."""
 _REASON_OF_UCX = regex(r"Caught signal \d{1,2} \([^:()]{1,40}: ((?:[^()]|\(nil\)){1,120})\)")
@@ -198,7 +199,8 @@ def _place_of_fault(one: Party) -> str:
         return died_at(one)
     if behind is None or inside[0] is behind:
         return place(inside[0])
-    return f"{place(inside[0])}, called from {place(behind)}"
+    between = [one for one in inside[:2] if one.function is None and _C_LIBRARY.match(inside[0].library or "")]
+    return ", called from ".join(dict.fromkeys(map(place, (*(between or inside[:1]), behind))))
 
 
 def _handler_frames(source: str, calls: Sequence[Frame]) -> int:
@@ -207,8 +209,13 @@ def _handler_frames(source: str, calls: Sequence[Frame]) -> int:
     if _NAMES_RETURNS.match(source):
         return 0
     found = 1 if source in HANDLER_FIRST and calls and calls[0].function is None else 0
+    left = False
     for number, frame in enumerate(calls[:-1], 1):
         nameless = frame.function is None
+        returns = nameless and _C_LIBRARY.match(frame.library or "") is not None
+        if returns and left:
+            break  # behind the return from the handler: the function of the C library that it interrupted
+        left = left or returns
         if reports_failure(frame.function) or (nameless and _RETURNS_FROM_HANDLER.match(frame.library or "")):
             found = number
         elif found or not nameless or number > 2:  # the program's own handler may have no name

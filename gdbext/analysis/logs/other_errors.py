@@ -9,11 +9,14 @@ from gdbext.analysis.logs.lines_of_logs import LONGEST_PIECE, all_lines, piece_o
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView
 from gdbext.knowledge.log_lines.error_words import Fault, fault_in
+from gdbext.knowledge.log_lines.last_words import HANDLERS, LOGGED, RAISED
 from gdbext.model.codes import Given
 
 _MOST = 2
 _BEFORE = 50  # characters that are kept of a long line before the word that tells of the fault
 _QUOTED = 0.5  # of a line's words, from which on a sentence says the same
+_OURS = frozenset((LOGGED, RAISED, *HANDLERS.values()))
+"""Said of threads by the parsers, in no line of the text."""
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -27,7 +30,7 @@ def other_errors(view: JobView, best: Candidate) -> Tuple[str, ...]:
     found: Dict[str, Fault] = {}
     for written in (*view.snapshot.error_lines, *(text for _, text in all_lines(view))):
         text = " ".join(written.split())
-        fault = fault_in(text)
+        fault = fault_in(text) if text not in _OURS else None
         if fault is not None:
             found.setdefault(text, fault)
     known = set(_WORD.findall(best.summary))

@@ -12,7 +12,7 @@ from gdbext.analysis.stacks.shown_frames import engine_frame, tells
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frame_precedence import API, GIL, LEAF, NAMED, OUTER, SILENT
 from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
-from gdbext.knowledge.frames.helper_threads import CALLERS, TASK_POOLS
+from gdbext.knowledge.frames.helper_threads import CALLERS, POOL_SYMBOLS, TASK_POOLS
 from gdbext.knowledge.frames.python.interpreter import GIL_SYMBOLS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
 from gdbext.knowledge.frames.system import code_owners
@@ -47,6 +47,7 @@ _DUMPS, _TASK_POOL = regex(DUMPS), regex(TASK_POOLS)
 _END = regex(f"{ENDS}|{STOPS}")
 _NAMES = [(regex(row.pattern), row.helper) for row in THREAD_NAMES]
 _OWN_THREADS = [(regex(pattern), helper) for pattern, helper in code_owners.OWN_THREADS]
+_POOL_SYMBOLS = [(regex(pattern), helper) for pattern, helper in POOL_SYMBOLS]
 _BOOK = FrameBook()
 
 
@@ -119,6 +120,8 @@ def judge_thread(
     others = any(map(_OTHER_INTERPRETER.match, (frame.function or "" for frame in thread.calls)))
     if kind in _BY_SYMBOL and not others and _GIL.match(str(captures.get(SYMBOL, ""))):
         kind = "gil"
+    if kind == "condvar-idle" and said is None and helper is None:
+        helper = _pool_of(str(captures.get(SYMBOL, "")))
     return ThreadJudgement(
         kind=said or kind,
         frame=frame,
@@ -134,6 +137,11 @@ def judge_thread(
     )
 
 
+def _pool_of(symbol: str) -> Optional[str]:
+    """The pool whose threads wait for that variable while they have no work."""
+    return next((helper for pattern, helper in _POOL_SYMBOLS if pattern.match(symbol)), None)
+
+
 def _sleep(thread: ThreadStack) -> Optional[str]:
     """What a thread without a stack waits in that nothing can interrupt, by the kernel's function. Any other sleep may
     have ended since it was read."""
@@ -144,7 +152,8 @@ def _sleep(thread: ThreadStack) -> Optional[str]:
 
 def group_of(judged: ThreadJudgement) -> str:
     """What its wait has in common with those of other ranks (labels.WAIT_GROUPS)."""
-    return RULE_GROUPS.get(judged.rule or "") or WAIT_GROUPS[judged.kind]
+    group = WAIT_GROUPS[judged.kind]
+    return group if group == "fatal" else RULE_GROUPS.get(judged.rule or "") or group
 
 
 def _dies_in(kind: str) -> FrozenSet[str]:

@@ -7,7 +7,7 @@ from typing import Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.causes.died_by_itself import signal_of
 from gdbext.analysis.stacks.decisive import lacks_head
-from gdbext.analysis.stacks.device_threads import device_of
+from gdbext.analysis.stacks.device_threads import device_of, wave_of
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.outer_names import begun_work, is_wait, lacks_main, runs_locked
 from gdbext.analysis.stacks.text_kind import ending, interrupted_in, lost_inside, missing_inside, past, shown_by
@@ -55,7 +55,7 @@ from gdbext.knowledge.causes.lone_waits import (
 from gdbext.knowledge.causes.remedies.remedy_constants import FOR_THE_GPU
 from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
-from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, DEFUNCT, OF_ANOTHER
+from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, DEFUNCT, OF_ANOTHER, SENT_BY
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -85,8 +85,8 @@ _POOL_RUNS = regex(r"(?:_WorkItem\.)?run$"), regex(r"concurrent/futures/thread\.
 _POOL_GIVES = regex(r"(?:Future\.)?result$"), regex(r"concurrent/futures/_base\.py$")
 """A task of a pool runs, and somebody waits for the result of one: function and file."""
 _CHILD, _DUMPED, _DEFUNCT = regex(CHILD), regex(DUMPED), regex(DEFUNCT)
-_OF_ANOTHER = regex(OF_ANOTHER)
-_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|signal 15\b")
+_OF_ANOTHER, _SENT_BY = regex(OF_ANOTHER), regex(SENT_BY)
+_FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|\b15 \(Terminated\)|signal 15\b")
 
 
 def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
@@ -171,7 +171,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
     is_traceback = party.process.source == "text:traceback"
     of_another = is_traceback and _OF_ANOTHER.search(last_words) is not None
     end = "failed" if of_another else f"{ended([party])}{signal_of(party)}"
-    end = "was ended by SIGTERM while it was" if _FROM_OUTSIDE.search(last_words) else end
+    outside = _FROM_OUTSIDE.search(last_words) is not None
+    end = f"was ended by SIGTERM{_sender(party)} while it was" if outside else end
     state = f"{end} in {died_at(party)}" if party.thread is not None and party.thread.calls else "died"
     why = "The stack does not show why; the log lines above it may."
     called = next(filter(None, map(_CALLS.match, party.thread.problems)), None) if party.thread is not None else None
@@ -184,7 +185,10 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             state, why = f"{ends.does}; it is still in {where(party)}", ""
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
-        state = f"died in {unseen}, reached through {where(party)}"
+        calls = party.thread.calls if party.thread is not None else ()
+        inner = next(itertools.filterfalse(says_nothing, calls), None)
+        through = place(inner) if inner is not None and inner.function else where(party)
+        state = f"died in {unseen}, reached through {through}"
     if is_traceback:
         why = "The exception itself is not in the text."
     child, why = _child_of(party, name, why)
@@ -194,6 +198,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
         return f"The traceback{owner} {at}; the lines behind it, with the exception, are not in the text."
     name = child
     reason = f"The log says: {last_words}" if last_words else why
+    reason += " The stack only shows where the thread was at that moment." if outside and not is_traceback else ""
     reason += " That exception tells of the end of another process, the engine or a worker." if of_another else ""
     only = f" {ONLY_REPORTS}" if only_reports(party) else ""
     only += held(party)
@@ -233,6 +238,13 @@ def _ended_beside(party: Party) -> str:
     )
 
 
+def _sender(party: Party) -> str:
+    """` from pid 12`, where the handler says who sent the signal."""
+    lines = (*(party.thread.problems if party.thread is not None else ()), *party.process.said)
+    found = next(filter(None, map(_SENT_BY.search, lines)), None)
+    return f" from pid {found['pid'] or found['sender']}" if found is not None else ""
+
+
 def _is_of_core(party: Party) -> bool:
     """Whether the stack was read from a core file, or is what a tool has printed of one."""
     process = party.process
@@ -241,6 +253,8 @@ def _is_of_core(party: Party) -> bool:
 
 def _on_device(thread: ThreadStack) -> str:
     """Of a stack of the GPU: the text has no thread of the host that decides."""
+    if wave_of(thread):
+        return f"{shown_on_device(thread)}. The text does not show whether it waits for another wavefront or rank."
     others = ", or what the other ranks do" if collective_of(kernel_of(thread)) else ""
     return f"{shown_on_device(thread)}. The text does not show whether the kernel is making progress{others}."
 

@@ -22,6 +22,11 @@ from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.model.codes import Given
+from gdbext.model.text.patterns import regex
+
+_EXCEPTION = regex(r"\s{0,8}[\w.]{0,120}(?:Error|Exception)(?:\(\w{1,80}\))?: \S")
+_MOST_SHOWN = 2
+_LONGEST = 160
 
 
 def without_cause(view: JobView) -> Candidate:
@@ -50,7 +55,7 @@ def without_cause(view: JobView) -> Candidate:
     elif kinds == {"fatal"}:
         tracebacks = all(party.process.source == "text:traceback" for party in parties)
         reason = "exceptions below these tracebacks" if tracebacks else "log lines above these stacks may"
-        text = f"{start(in_places(parties))}. The {reason} give the reason."
+        text = f"{start(in_places(parties))}. {_exceptions(parties) or f'The {reason} give the reason.'}"
     elif waits_for_lock(parties):
         text = several_tasks(parties)
     elif alike and parties[0].kind == "ipc-queue":
@@ -100,6 +105,22 @@ def without_cause(view: JobView) -> Candidate:
         evidence=evidence_of((), parties),
         decided_by=longer_look(view) if may_go_on else None,
     )
+
+
+def _exceptions(parties: Sequence[Party]) -> str:
+    """What the tracebacks end with, as far as the text has it."""
+    raised = {id(party): text for party in parties if (text := _raised(party))}
+    shown = [f'{start(who([party]))} raised "{raised[id(party)]}".' for party in parties if id(party) in raised]
+    others = [party for party in parties if id(party) not in raised]
+    if shown and others:
+        lines = "the last line of the traceback" if len(others) == 1 else "the last lines of the tracebacks"
+        shown = [*shown[:_MOST_SHOWN], f"The text lacks {lines} of {who(others)}."]
+    return " ".join(shown[: _MOST_SHOWN + 1])
+
+
+def _raised(party: Party) -> str:
+    lines = party.thread.problems if party.thread is not None else ()
+    return next((line.strip()[:_LONGEST] for line in lines if _EXCEPTION.match(line)), "")
 
 
 def _died_too(view: JobView, party: Party) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Tuple
 
-from gdbext.analysis.stacks.device_threads import device_of
+from gdbext.analysis.stacks.device_threads import device_of, wave_of
 from gdbext.analysis.view.places import place
 from gdbext.analysis.view.resident_kernels import collective_of
 from gdbext.knowledge.device_code import (
@@ -28,6 +28,11 @@ def shown_on_device(thread: ThreadStack) -> str:
     """`On device 1, cuda-gdb shows NCCL's all-gather kernel (ring, simple) in waitPeer (prims_simple.h:128): ...`"""
     named = [frame for frame in thread.calls if frame.function]
     kernel = kernel_of(thread)
+    wave = wave_of(thread)
+    if wave:  # its outermost frames may be missing, and with them the kernel
+        shown = place(named[0]) if named else "a function without a name"
+        caller = f", called by {place(named[1])}" if len(named) > 1 else ""
+        return f"On the GPU, wavefront {wave} is in {shown}{caller}"
     told = f"On device {device_of(thread)}, cuda-gdb shows {kernel_in_words(kernel)}"
     if len(named) > 1 or (named and named[0].line):
         told += f" in {place(named[0])}"

@@ -295,3 +295,7 @@ ENTRIES = (
 )
 """Where a thread begins: a public function called directly by these is the nearest name of something private. The last
 two are the nearest exported names of the starts of threads in libstdc++ and glibc, where their symbols are stripped."""
+
+POOL_SYMBOLS = ((r"thread_status(?:\+\d{1,6})?$", "OpenBLAS pool"),)
+"""Variables, as debuggers name them, for which threads of a pool wait while they have no work: OpenBLAS
+driver/others/blas_server.c, one element for each thread."""

@@ -174,7 +174,7 @@ RULES: Tuple[LogRule, ...] = (
     LogRule(
         "ended-from-outside",
         r"`Termination signal` is detected|^(?:\[SignalInfo: )?\*{3} SIGTERM \(|\*{3} SIGTERM received at "
-        r"|^Signal: Terminated \(15\)|[Cc]aught signal 15\b|^Terminated$",
+        r"|^Signal: Terminated \(15\)|^Signal Received: 15 |[Cc]aught signal 15\b|^Terminated$",
         "a signal from outside (SIGTERM) ended the process",
         "Paddle signal handler; glog; Open MPI; UCX; bash",
         wait=_DEAD,

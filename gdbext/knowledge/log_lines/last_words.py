@@ -61,7 +61,8 @@ RULES = (
         "LLVM compiler-rt; glibc malloc.c; valgrind; Windows ntstatus.h; vllm-project/vllm#44780",
     ),
     MessageRule(
-        r"(panicked at|^forrtl: (?:severe|error) \(|^Fortran runtime error: |^Error termination\. Backtrace"
+        r"(panicked at|^Signal Received: (?:4|6|8|11|15) \(|^\*{3} SIGTERM (?:\(|received )"
+        r"|^forrtl: (?:severe|error) \(|^Fortran runtime error: |^Error termination\. Backtrace"
         r"|forked subprocess|^Exception in device=\w|^Process \w*Process-|terminated abnormally with signal"
         r"|failed \(exitcode: |: line \d+: .*(Killed|Aborted|Segmentation fault|Terminated))",
         "exited-or-crashed",
@@ -107,6 +108,9 @@ OF_ITSELF = (
     r"|^signal \(?\d|[Rr]eceived by PID \d|^terminate called|^Fatal Python error|Proc hit an exception"
 )
 """With what a process that dies begins its own report: it is one of the job, also where the text lacks its stack."""
+
+SENT_BY = r"\*{3} SIGTERM .{0,160} from PID (?P<pid>\d{1,9});|^Signal Received from pid=(?P<sender>\d{1,9})"
+"""Lines of handlers that name the process which has sent the signal: si_pid, sigaction(2)."""
 
 IN_NATIVE_CODE = (
     r"Fatal Python error: (?:Segmentation|Aborted|Bus|Illegal|Floating)|Windows fatal exception: (?!code 0xe|stack)"

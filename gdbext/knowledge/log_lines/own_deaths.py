@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Tuple
 
+from gdbext.knowledge.log_lines.writers import FATAL_OF_UCX
 from gdbext.knowledge.row_kinds import LogRule
 
 _OF_PEERS = (
@@ -53,6 +54,7 @@ RULES: Tuple[LogRule, ...] = (
         r"|_OUT_OF_(?:DEVICE_|HOST_)?MEMORY\b|Error(?:OutOfMemory|MemoryAllocation)\b|std::bad_alloc|\bMemoryError\b"
         r"|RESOURCE_EXHAUSTED: |ResourceExhaustedError|CUBLAS_STATUS_ALLOC_FAILED|heap out of memory"
         r"|Cuda failure .{0,8}'out of memory'|\b(?:Not enough|Insufficient|not enough) (?:GPU )?[Mm]emory\b"
+        r"|\b[Cc]ould not allocate memory|\b(?:mremap|mmap|malloc)\(.{0,120}\) failed: Cannot allocate memory"
         r"|memory allocation of \d{1,20} bytes failed|(?:ailed|nable|annot) to allocate .{0,60}(?:memory|bytes|buffer"
         r"|[KMG]i?B\b)|^(?:runtime: |fatal error: )out of memory"
         r"|\bFaiss assertion .{0,20}cudaSuccess.{0,8} failed in .{0,100}(?:::getAlloc|::alloc\w*|cudaMalloc)\(",
@@ -76,6 +78,12 @@ RULES: Tuple[LogRule, ...] = (
         r"|\bFaiss assertion (?!.{0,20}(?:cudaSuccess|ncclSuccess)).{1,200} failed in ",
         "an internal assertion failed",
         "glibc assert.c; glog; oneCCL exception.hpp; ggml.h; torch Exception.h; Paddle enforce.h; Faiss FaissAssert.h",
+    ),
+    _row(
+        "fatal-of-ucx",
+        FATAL_OF_UCX + r"(?!.{0,200}(?:ndpoint|imeout|imed out|ransport|nreachable))",
+        "UCX ended the process on purpose",
+        "UCX log.h, ucs_fatal",
     ),
     _row("failed-assert-of-python", r"^AssertionError\b", "a Python assert failed", "CPython"),
     _row(

@@ -12,8 +12,13 @@ LAUNCHER_SAW = r"(?:noticed that|has exited due to) process rank (?P<rank>\d{1,6
 
 _FILE = r"(?![\w./-]{0,80}\.(?:cc?|cpp|cu|h|hpp|py|rs|go|inl?):)"
 
-THREAD_OF_UCX = r"\[[^\]\s:]{1,80}:(?P<pid>\d{1,9}) {0,9}:\d{1,6}:(?P<tid>\d{1,9})\] {1,4}(?P<says>\S.{0,400})"
+THREAD_OF_UCX = r"\[[^\]\s:]{1,80}:(?P<pid>\d{1,9}) {0,9}:\w{1,6}:(?P<tid>\d{1,9})\] {1,4}(?P<says>\S.{0,400})"
 """UCX log.c: host, pid, number of the thread and its id, then what it says."""
+
+FATAL_OF_UCX = (
+    r"\[[^\]\s:]{1,80}:\d{1,9} {0,9}:\w{1,6}(?::(?P<tid>\d{1,9}))?\] {1,12}[\w./-]{1,80}\.\w{1,4}:\d{1,7} {1,4}Fatal: "
+)
+"""UCX log.c, before it ends the process; a stack of the thread follows."""
 
 WRITERS: Tuple[WriterRule, ...] = (
     WriterRule(

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
 from gdbext.knowledge.log_lines.last_words import PROMPT
+from gdbext.knowledge.log_lines.writers import FATAL_OF_UCX
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.assemble.joined_headings import merge_mention
@@ -61,7 +62,7 @@ _FIRST = 1
 
 _LISTED = {False: ("faulthandler", "gdb"), True: ("faulthandler", "gdb", "traceback")}
 """Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
-_OF_UCX = regex(r"\[[^\]\s]{1,80}:\d{1,9} {0,9}:\d{1,6}:(?P<tid>\d{1,9})\] Caught signal")
+_OF_UCX = regex(rf"\[[^\]\s]{{1,80}}:\d{{1,9}} {{0,9}}:\w{{1,6}}:(?P<hit>\d{{1,9}})\] Caught signal|{FATAL_OF_UCX}")
 """UCX's word of a signal, whose stack follows with the number of its thread: several ranks may die at once."""
 _AT_PROMPTS = ("gdb", "lldb")
 _OF_A_CORE = "Program terminated with signal"
@@ -298,6 +299,8 @@ class Assembler:
             self._thread, self._state = None, State.CLOSED
             return None
         self._tally.threads += 1
+        if tool in ("ucx", "backtrace") and head.id is None and self._fatal is not None:
+            head = _hit_by_ucx(head, self._fatal.text)
         thread = Thread(head=head, kind=tool, superseded=earlier)
         if self._fatal is not None and _died_in(head, tool, self._fatal):
             thread.complain(self._fatal.text)
@@ -447,8 +450,9 @@ class Assembler:
             said = replace(said, text=f"{said.text}{self._repeated}")
             self._next_fatal(said)
             hit = _OF_UCX.match(said.text)
-            if hit is not None and len(self._dying) < _MOST_DYING:
-                self._dying[hit.group("tid")] = said
+            dying = (hit.group("hit") or hit.group("tid")) if hit is not None else None
+            if dying and len(self._dying) < _MOST_DYING:
+                self._dying[dying] = said
             if process is not None and process.head.pid is None and self._tool == "glog":
                 process.head = replace(process.head, pid=said.pid)  # the check, then its signal
                 self._thread, self._state = None, State.CLOSED
@@ -461,6 +465,13 @@ class Assembler:
         if self._fatal is not None and self._fatal.pid != said.pid:
             self._roll.tell(replace(self._fatal, about=""))  # no stack of that one came
         self._fatal = said
+
+
+def _hit_by_ucx(head: ThreadHead, text: str) -> ThreadHead:
+    """The thread that UCX's word of a signal names, where its stack has no number."""
+    hit = _OF_UCX.match(text)
+    tid = hit.group("hit") if hit is not None else None
+    return head if tid is None else replace(head, id=tid, lwp=int(tid))
 
 
 def _died_in(head: ThreadHead, tool: str, fatal: LogMessage) -> bool:

@@ -41,6 +41,8 @@ def _ucx_frame(match: Match[str]) -> Optional[Event]:
     information the place is `???:0`, or `:0` where the symbols name no file."""
     name, _, place = match.group("rest").rstrip().rpartition(" ")
     found = _FILE_LINE.match(place)
+    if found is None and name.rstrip().endswith(")") and place.startswith("/"):  # the terminal cut it off
+        return FrameLine(named_frame(name, Place(), number(match.group("pc"))), int(match.group("number")))
     if not found or not name:
         return None
     file = None if found.group(1).startswith("?") else found.group(1) or None
@@ -215,6 +217,14 @@ ROWS: Tuple[Row, ...] = (
     row("backtrace", "!!! uWSGI ", r"!!! uWSGI (?:worker|process) (?P<pid>\d{1,9}) got \S.{1,60} !!!", announcement),
     row("backtrace", "*** backtrace of ", r"\*\*\* backtrace of \d{1,9} \*\*\*", detail),
     row("backtrace", "Signal: ", r"Signal: \S.*", announcement),
+    row("backtrace", "Signal Received: ", r"Signal Received: \d{1,2} \(.{1,60}\)$", announcement),
+    row(
+        "backtrace",
+        "Signal Received from ",
+        r"Signal Received from pid=\d{1,9} *$",
+        lambda match: LogMessage(match.group().rstrip()),
+    ),
+    row("backtrace", "BACKTRACE", r"\*\*\* BACKTRACE \*\*\*$", detail),
     row(
         "backtrace", "", r"(?:Signal code|Failing at address): |\*\*\* (?:Process received signal|End of error)", detail
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Match, Optional, Tuple
 
-from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.log_lines.last_words import STOPS_OF_GDB, STOPS_OF_LLDB
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -269,6 +269,7 @@ ROWS: Tuple[Row, ...] = (
         r"\[Inferior \d{1,6} \(process (?P<pid>\d{1,9})\) (?:detached|killed|exited)",
         lambda match: ProcessHead(pid=int(match.group("pid")), ends=True),
     ),
+    row("gdb", "WFs: (", WAVEFRONT, lambda match: DeviceFocus(match.string.strip())),
     row("gdb", "CUDA kernel ", DEVICE_FOCUS, lambda match: DeviceFocus(match.string.strip())),
     row("gdb", "[Switching to Thread ", r"\[Switching to Thread 0x", lambda _: DeviceFocus("")),
     row(

@@ -9,6 +9,7 @@ from typing import Dict, List, Match, NamedTuple, Optional, Pattern, Sequence, T
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, NAMED, PASSED, READY, WHAT, WRITERS
 from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
+from gdbext.knowledge.log_lines.writers import FATAL_OF_UCX
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
 from gdbext.parsers.formats.format_row import Row, process_head, row
@@ -17,7 +18,7 @@ from gdbext.parsers.line_events import LONGEST_PROBLEM, Event, LogMessage, Passe
 _LONGEST = 2000
 _MOST_LISTED = 12
 _LONGEST_LISTED = 250
-_READY = regex(READY)
+_READY, _FATAL_OF_UCX = regex(READY), regex(FATAL_OF_UCX)
 _LONGEST_HEAD = 120
 _WIDE = regex(r"[ \u2580-\u259f]{12,}")
 """A bar of progress, which would push what follows it out of what is kept of a line."""
@@ -123,7 +124,9 @@ def _first(patterns: Sequence[Pattern[str]], text: str) -> Writer:
 
 def _is_head(text: str) -> bool:
     """Whether a stack of the thread that is spoken of follows."""
-    return text.startswith(FATAL_ERROR) or "Caught signal" in text or "Exception Code: 0x" in text or "*** SIG" in text
+    marks = ("Caught signal", "Exception Code: 0x", "*** SIG")
+    ucx = " Fatal: " in text and _FATAL_OF_UCX.search(text) is not None
+    return text.startswith(FATAL_ERROR) or ucx or any(mark in text for mark in marks)
 
 
 def _failed_rank(match: Match[str]) -> Event:

@@ -18,7 +18,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     RDMA_COMMANDS,
 )
 from gdbext.knowledge.causes.what_texts_show import TWICE
-from gdbext.knowledge.device_code import DEVICE_FOCUS
+from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.frames.failures import DUMPED, HELD_FOR_DEBUGGERS
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
@@ -26,7 +26,7 @@ from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
-from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY, SAVED
+from gdbext.knowledge.log_lines.last_words import DEFUNCT, OF_ANOTHER, REPEATED_BY_RAY, SAVED, SENT_BY
 from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.knowledge.row_kinds import RemedyRule
 from gdbext.knowledge.traces import COLLECTIVES
@@ -161,6 +161,26 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "pytorch/pytorch#54818",
         kinds=("exited-or-crashed",),
         helpers=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Print the wavefronts of every rank in rocgdb (`info threads`, `thread apply all bt`), twice, some seconds "
+        "apart: one that stays at its place probably waits for what another one should write",
+        "plain gdb does not show wavefronts, and one look does not show whether this one moves",
+        "ROCgdb manual, AMD GPU",
+        line=WAVEFRONT,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
+        "Find out what the process is that sent the signal (the launcher, the scheduler, another rank), and read in "
+        "its log why it did so",
+        "who sends SIGTERM has a reason; the stack only shows what the signal interrupted",
+        "sigaction(2), si_pid",
+        kinds=("exited-or-crashed",),
+        rules=("ended-from-outside",),
+        line=f"{SENT_BY}|^Signal Received: 15 ",
         given=("text",),
     ),
     RemedyRule(
