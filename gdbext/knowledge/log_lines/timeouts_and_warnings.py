@@ -15,6 +15,12 @@ WATCHDOG_RAISED = (
 """torch's NCCL watchdog ends the process: for a timeout, an error of NCCL, or one of these or of CUDA."""
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 
+HOLDER = (
+    r"^(?P<holder>\d{1,9})(?:, (?P<name>[^,|]{1,120})| \((?P<title>[^()|]{1,120})\))?, (?P<memory>\d{1,7} MiB)"
+    r"(?=$| {1,9}#)"
+)
+"""A row of nvidia-smi's list of processes: pid, name and memory, also with the name between parentheses."""
+
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nccl-returned",
@@ -258,5 +264,11 @@ RULES: Tuple[LogRule, ...] = (
         ANNOUNCED,
         "torch announces each collective before it checks and runs it (TORCH_DISTRIBUTED_DEBUG=DETAIL)",
         "torch ProcessGroupWrapper.cpp",
+    ),
+    LogRule(
+        "uses-gpu-memory",
+        HOLDER,
+        "a process that uses memory of a GPU",
+        "nvidia-smi --query-compute-apps",
     ),
 )

@@ -122,10 +122,27 @@ _OF_LOG_LINES = (
         "CUDA driver API, context management; CUDA programming guide, initialization",
     ),
     _of_line(
-        "programming-error",
+        "gpu-memory-taken",
+        "Stop or move what holds the memory (nvidia-smi --query-compute-apps=pid,process_name,used_memory "
+        "--format=csv), take another GPU, or lower --gpu-memory-utilization below free / total",
+        "vLLM takes that share of the whole GPU, whatever others use of it",
+        "vLLM engine arguments, --gpu-memory-utilization",
+    ),
+    RemedyRule(
+        "other",
         "Read the exception in the last line of the traceback, and your own innermost line above it",
         "the program raised it itself; nothing hangs",
         "Python documentation, errors",
+        rules=("programming-error",),
+        given=("text", "core"),
+    ),
+    RemedyRule(
+        "other",
+        "Find the traceback above that line in the full log: its last frames show where the program raised the error",
+        "the program raised it itself; nothing hangs",
+        "Python documentation, errors",
+        rules=("programming-error",),
+        given=("log",),
     ),
     *(
         _of_line(
@@ -149,6 +166,13 @@ _OF_LOG_LINES = (
         "torch.utils.collect_env); if it names a library or a symbol: `ldd FILE.so` lists what is missing",
         "the driver must be as new as the CUDA of the build, and the build must have code for this GPU",
         "CUDA compatibility guide; ldd(1)",
+    ),
+    _of_line(
+        "mpi-not-started",
+        "Start the program with mpirun, and check that mpirun, orted (PATH) and libmpi (LD_LIBRARY_PATH) are of one "
+        "install: which -a mpirun orted; ldd PROGRAM | grep mpi",
+        "a program that is started without mpirun must find and start orted itself",
+        "Open MPI FAQ, running MPI jobs",
     ),
     _of_line(
         "port-in-use",
