@@ -59,3 +59,5 @@ OF_CUDA = r".*(?:\bcu(?:da|blas|dnn|fft)?[A-Z]|CUDA|[Cc]uda|nccl|NCCL|\bhip[A-Z]
 JOINS_CHILDREN = r"_shutdown_workers$|_*(?:GI_+)?_*wait(?:pid|4|id)$"
 JOINS_OF_PYTHON = r"wait_for_thread_shutdown$"
 """CPython waits at its end for the threads that are no daemons."""
+SAMPLES = r"perf_event_handler$|hpcrun_\w+|(?:.*::)?(?:ProfileHandler::SignalHandler|CpuProfiler::prof_handler)$"
+"""Handlers of the signal by which a profiler takes its samples: HPCToolkit; gperftools."""
