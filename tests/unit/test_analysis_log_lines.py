@@ -229,3 +229,16 @@ def test_a_traceback_is_only_to_be_read_where_there_is_one():
     assert alone.startswith("Find the traceback above that line in the full log")
     traceback = f'Traceback (most recent call last):\n  File "/app/run.py", line 3, in main\n    load(3)\n{line}'
     assert not any(one.action.startswith("Find the traceback") for one in answer(traceback).verdict.remedies)
+
+
+@pytest.mark.parametrize(
+    ("line", "advised"),
+    [
+        ("WARN DeviceMemoryEventHandler: Device store exhausted, unable to allocate 2138051776 bytes. Total RMM "
+         "allocated is 19548107264 bytes.", "See who uses the GPU's memory"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "See who uses the GPU's memory"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "See what uses the memory that ran out"),
+    ],
+)  # fmt: skip
+def test_a_line_about_memory_of_the_gpu_does_not_lead_to_that_of_the_host(line, advised):
+    assert answer(line + "\n").verdict.remedies[0].action.startswith(advised)

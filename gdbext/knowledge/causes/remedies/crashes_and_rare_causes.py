@@ -3,7 +3,12 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CHECK_OF_ENGINE, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    BUILDS_EXTENSION,
+    CHECK_OF_ENGINE,
+    OF_GPU_MEMORY,
+    SANITIZER,
+)
 from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames.failures import ASSERTS, OF_LINE
@@ -154,11 +159,24 @@ _OF_LOG_LINES = (
         )
         for rule in ("loader-worker-failed", "loader-worker-died")
     ),
-    _of_line(
-        "no-memory-left",
+    RemedyRule(
+        "other",
+        "See who uses the GPU's memory: nvidia-smi (AMD: amd-smi process); take smaller batches, or let fewer tasks "
+        "run on that GPU at a time",
+        "the line tells of memory of the GPU, not of the host",
+        "RMM documentation; NVIDIA/spark-rapids, DeviceMemoryEventHandler",
+        rules=("no-memory-left",),
+        line=OF_GPU_MEMORY,
+        given=("text", "core", "log"),
+    ),
+    RemedyRule(
+        "other",
         "See what uses the memory that ran out: nvidia-smi (GPU), free -m and the cgroup's memory.max (host)",
         "a smaller batch or cache helps against the first, a higher limit against the second",
         "kernel documentation, cgroup-v2",
+        rules=("no-memory-left",),
+        not_line=OF_GPU_MEMORY,
+        given=("text", "core", "log"),
     ),
     _of_line(
         "not-made-for-this-host",

@@ -61,3 +61,6 @@ JOINS_OF_PYTHON = r"wait_for_thread_shutdown$"
 """CPython waits at its end for the threads that are no daemons."""
 SAMPLES = r"perf_event_handler$|hpcrun_\w+|(?:.*::)?(?:ProfileHandler::SignalHandler|CpuProfiler::prof_handler)$"
 """Handlers of the signal by which a profiler takes its samples: HPCToolkit; gperftools."""
+OF_GPU_MEMORY = r"\bRMM\b|[Dd]evice (?:store|memory)\b|OutOfMemoryError: (?:CUDA|HIP) out of memory"
+"""Lines about memory of the GPU alone: RMM, spark-rapids; torch CUDACachingAllocator.cpp. CUDA's own error may also be
+about page-locked memory of the host."""
