@@ -52,6 +52,20 @@ CORE_FILES: Tuple[Tuple[str, str], ...] = (
 )
 """By the paths of its frames, what a system keeps of a process that died; the last row fits everything."""
 
+UNREAD_TEXTS: Tuple[Tuple[str, str], ...] = (
+    (
+        r"\.<clinit>|\$init\$|\b(?:java|javax|scala|kotlin)\.[a-z]\w*\.|\w\.(?:java|scala|kt):\d",
+        "jstack -l PID > dump.txt",
+    ),
+    (
+        "",
+        "py-spy dump --native --pid PID > dump.txt; without Python: gdb -p PID -batch -ex 'thread apply all bt' > "
+        "dump.txt",
+    ),
+)
+"""By the words of a text in which no stack was found, how to print all stacks of such a process: OpenJDK's jstack for
+what the JVM runs; the last row fits everything."""
+
 DUMP_TOOLS: Tuple[DumpTool, ...] = (
     DumpTool("jstack -l PID", r"text:java"),
     DumpTool("dotnet-stack report -p PID", r"text:clr"),

@@ -6,6 +6,7 @@ import functools
 import re
 from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
+from gdbext.knowledge.causes.held_by_frames import SIGNAL_HANDLERS, SIGNAL_NUMBERS
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.frames.failures import ASSERTED, ASSERTS, OF_FILE, OF_FUNCTION, OF_LINE
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
@@ -20,6 +21,7 @@ _NO_LOCKS = ("threadid", "tstate", "comm")
 
 _BY_RULE = (
     (regex(ASSERTS), frozenset((*ASSERTED, OF_LINE, *OF_FILE, *OF_FUNCTION))),
+    (regex(SIGNAL_HANDLERS), frozenset(SIGNAL_NUMBERS)),
     *(
         (regex(rule.function), frozenset(rule.captures))
         for rule in RULES

@@ -351,6 +351,11 @@ _REST_OF_PATH = regex(r"[\w./+~-]{1,300}(?:\.so[\w.]{0,40}|:\d{1,9}|\", line \d{
 _ENDS_IN_PATH = regex(r"[ \t]{0,12}(?:File \"[^\"]{1,400}|\S[^()]{0,300} \([\w.+~-]*/[\w./+~-]{0,300})\Z")
 _PANIC = regex(r".{0,120}thread '[^']{0,80}' (?:\(\d{1,9}\) )?panicked at \S{1,300}:\d{1,9}:\d{1,9}:\Z")
 """Rust prints what a panic says on the line behind its place."""
+_CHAIN = regex(r"\s*(?![-→⟶])\S.{0,200}?(?: -> |\s?[→⟶]).{1,200}?(?: -> |\s?[→⟶])")
+_GOES_ON = regex(r"\s*(?:->|→|⟶)\s*\S")
+"""A chain of calls with arrows, and a line that begins with the next arrow."""
+_CALL_FAILED = regex(r" {2}[\w:()][\w:() .-]{2,80} failed\Z")
+"""Open MPI's help boxes print on the line behind it what that call has returned."""
 _TERMINAL = 76  # a line this long may have been broken by the terminal's width
 _MOST_PARTS = 60
 _LONGEST = 32 << 10
@@ -383,6 +388,8 @@ class Unwrapper:
             listed
             or _NUMBERED.match(line)
             or ("panicked at" in line and _PANIC.match(line))
+            or _CALL_FAILED.match(line)
+            or (("→" in line or " -> " in line) and _CHAIN.match(line))
             or ("WorkNCCL(" in line and len(line) >= _TERMINAL and open_parentheses(line))
             or ("/" in line and _ENDS_IN_PATH.match(line))
         ):
@@ -402,6 +409,10 @@ class Unwrapper:
         if not line.strip() or _NEW_LINE.match(line):
             return False
         held = "".join(self._parts)
+        if _CALL_FAILED.match(held):
+            return line.lstrip().startswith("--> Returned ")
+        if _CHAIN.match(held):
+            return _GOES_ON.match(line) is not None
         if _PANIC.match(held):
             return not line.startswith(("stack backtrace", "note: "))
         if _is_path_broken(held, line):

@@ -177,3 +177,68 @@ def test_a_closing_signal_is_of_the_launcher_and_says_no_more_than_the_signal_do
     assert told in found.verdict.summary
     assert found.verdict.remedies[0].action.startswith(advised)
     assert (found.processes[0].wait.kind == "unknown") == (signal == "signal SIGINT")
+
+
+BOX = "It looks like {0}_init failed for some reason; your parallel process is\nlikely to abort.\n\n  {1} failed\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "returned"),
+    [
+        ("orte_ess_init", "value Unable to start a daemon on the local node (-127) instead of ORTE_SUCCESS"),
+        ("opal_shmem_base_select", "value -1 instead of OPAL_SUCCESS"),
+        ("ompi_mpi_init: ompi_rte_init", '"(null)" (-43) instead of "Success" (0)'),
+    ],
+)
+def test_a_help_box_of_open_mpi_is_told_by_the_call_and_what_it_returned(call, returned):
+    found = answer(BOX.format("orte", call) + f"  --> Returned {returned}\n")
+    assert found.verdict.cause == "other"
+    assert f'"{call} failed --> Returned {returned}' in found.verdict.summary
+    assert found.verdict.remedies[0].action.startswith("Start the program with mpirun")
+    assert not found.verdict.other_errors
+    peers = answer(BOX.format("mpi", "PML add procs") + '  --> Returned "Unreachable" (-12) instead of "Success" (0)\n')
+    assert peers.verdict.cause == "unknown"  # that may be about another rank
+
+
+TAKEN = (
+    "ValueError: Free memory on device cuda:5 (65.75/178.35 GiB) on startup is less than desired GPU memory "
+    "utilization (0.85, 151.6 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"),
+    [
+        ("200742 (lmcache server), 112252 MiB   # on each of GPUs 4-7", "pid 200742 (lmcache server) with 112252 MiB."),
+        ("4711, python3, 812 MiB\n4712, 9000 MiB", "pid 4711 (python3) with 812 MiB and pid 4712 with 9000 MiB."),
+        ("", ""),
+    ],
+)
+def test_memory_of_a_gpu_that_another_holds_is_told_with_who_does(listed, told):
+    verdict = answer(f"{listed}\n{TAKEN}").verdict
+    assert "(65.75/178.35 GiB)" in verdict.summary and "151.6 GiB)" in verdict.summary
+    assert "something else already held memory" in verdict.summary.lower()
+    assert ("The text lists " in verdict.summary) == bool(told)
+    assert told in verdict.summary
+    assert verdict.remedies[0].action.startswith("Stop or move what holds the memory")
+
+
+def test_a_traceback_is_only_to_be_read_where_there_is_one():
+    line = "ValueError: the head size 80 is not in the list\n"
+    alone = answer(line).verdict.remedies[0].action
+    assert alone.startswith("Find the traceback above that line in the full log")
+    traceback = f'Traceback (most recent call last):\n  File "/app/run.py", line 3, in main\n    load(3)\n{line}'
+    assert not any(one.action.startswith("Find the traceback") for one in answer(traceback).verdict.remedies)
+
+
+@pytest.mark.parametrize(
+    ("line", "advised"),
+    [
+        ("WARN DeviceMemoryEventHandler: Device store exhausted, unable to allocate 2138051776 bytes. Total RMM "
+         "allocated is 19548107264 bytes.", "See who uses the GPU's memory"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "See who uses the GPU's memory"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "See what uses the memory that ran out"),
+    ],
+)  # fmt: skip
+def test_a_line_about_memory_of_the_gpu_does_not_lead_to_that_of_the_host(line, advised):
+    assert answer(line + "\n").verdict.remedies[0].action.startswith(advised)

@@ -57,3 +57,31 @@ def test_locks_that_a_runtime_prints_are_edges_of_their_own():
     kinds = _chain("java-3")
     assert [kind for kind, _, _ in kinds] == ["mutex", "holds"] * 3
     assert {strength for _, _, strength in kinds} == {"named"}
+
+
+AGAIN = """#0  0x00007f01 in __lll_lock_wait () from /lib/libpthread.so.0
+#1  0x00007f02 in pthread_mutex_lock () from /lib/libpthread.so.0
+#2  0x00007f03 in table_init () at /src/table.c:40
+#3  0x00007f04 in {0} (sig={1}, info=0x7ffd10) at /src/handler.c:9
+#4  <signal handler called>
+#5  0x00007f05 in memset () from /lib/libc.so.6
+#6  0x00007f06 in table_init () at /src/table.c:51
+#7  0x00007f07 in main () at /src/main.c:3
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "number", "told", "advised"),
+    [
+        ("perf_event_handler", "38", "Signal 38 interrupted it", "Run without the profiler"),
+        ("on_fault_handler", "11", "Signal 11 (SIGSEGV) interrupted it", "Do not allocate memory"),
+        ("on_fault_handler", "<optimized out>", "A signal interrupted it", "Do not allocate memory"),
+    ],
+)
+def test_a_lock_taken_again_in_a_handler_is_told_with_the_signal_and_what_it_interrupted(
+    handler, number, told, advised
+):
+    verdict = judge(_read(AGAIN.format(handler, number))).verdict
+    assert verdict.cause == "lock-order-deadlock"
+    assert f"{told} in table_init (table.c:51); its handler, {handler} (handler.c:9), asked for" in verdict.summary
+    assert verdict.remedies[0].action.startswith(advised)

@@ -172,3 +172,17 @@ def test_a_pipe_without_a_writer_says_what_it_waits_for(tmp_path, monkeypatch):
     assert len(snapshot.processes[0].threads[0].frames) == 3
     assert progress.said[0] == f"waiting for data from {path} (Ctrl-C stops waiting)"
     assert origin is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        (b"Thread A: Shims.<clinit> waits for Rules\n", "(jstack -l PID > dump.txt)"),
+        (b"it stops somewhere in org.apache.spark, at Rules.scala:12\n", "(jstack -l PID > dump.txt)"),
+        (b"it stops somewhere\n", "(py-spy dump --native --pid PID > dump.txt; without Python: gdb"),
+    ],
+)
+def test_a_text_without_a_stack_asks_for_one_by_the_tool_of_its_language(text, tool, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", _Input(text))
+    assert main(["diagnose", "-"]) == NOTHING
+    assert tool in capsys.readouterr().err

@@ -178,3 +178,19 @@ def test_the_rank_that_says_nothing_where_all_others_time_out():
 def test_what_a_fallback_reads_is_never_more_than_low():
     text = "rank 0:\nncclAllReduce+0x10\nmain+0x4\n\nrank 1:\ncudaMallocHost+0x10\nstep+0x4\n"
     assert judge(parse_files([("paste.txt", text.encode())])).verdict.confidence == "low"
+
+
+WAITS_ON_METAL = "-[_MTLCommandBuffer waitUntilCompleted]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "matmul → gpu_init → metal_init()\n  → {} → _pthread_cond_wait → __psynch_cvwait  (never returns)\n",
+        "matmul -> gpu_init -> metal_init() -> {}\n  -> _pthread_cond_wait\n  -> __psynch_cvwait\n",
+    ],
+)
+def test_a_chain_goes_on_on_a_line_that_begins_with_an_arrow(text):
+    (process,) = parse_files([("note.txt", text.format(WAITS_ON_METAL).encode())]).processes
+    names = [frame.function for frame in process.threads[0].calls]
+    assert names == ["__psynch_cvwait", "_pthread_cond_wait", WAITS_ON_METAL, "metal_init", "gpu_init", "matmul"]

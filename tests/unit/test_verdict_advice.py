@@ -179,3 +179,18 @@ def test_who_sends_waits_for_room():
     place = "vllm/distributed/device_communicators/shm_broadcast.py"
     summary, _ = told(f'Thread 77 (active): "MainThread"\n    acquire_write ({place}:402)\n    enqueue ({place}:510)\n')
     assert "waits for room in a queue" in summary and "has not taken its messages" in summary
+
+
+FETCHES = """Thread 0x7FA6E7057740 (idle): "MainThread"
+    wait (threading.py:302)
+    get (queue.py:170)
+    {} (fairseq/data/iterators.py:648)
+    train (fairseq_cli/train.py:274)
+    distributed_main (fairseq/distributed/utils.py:326)
+"""
+
+
+def test_a_loader_s_queue_is_filled_by_a_thread_of_the_same_process():
+    verdict = judge(parse_files([("dump.txt", FETCHES.format("__next__").encode())])).verdict
+    assert verdict.cause == "missing-rank"
+    assert verdict.remedies[0].action.startswith("Dump all threads of this process and its DataLoader workers")

@@ -31,6 +31,7 @@ from gdbext.analysis.view.places import died_at, ended, where
 from gdbext.analysis.view.wording import label_list, who
 from gdbext.knowledge.log_lines import WHAT
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
+from gdbext.knowledge.log_lines.timeouts_and_warnings import HOLDER
 from gdbext.knowledge.log_lines.writers import THREAD_OF_UCX
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -39,7 +40,9 @@ from gdbext.model.text.ranges import ranks
 
 _WHAT, _LINE = regex(WHAT), regex(r"[^\s()]{1,300}:\d{1,7}(?:,|$)")
 _THREAD = regex(THREAD_OF_UCX)
-_ASSERTION = "failed-assertion"
+_ASSERTION, _TAKEN = "failed-assertion", "gpu-memory-taken"
+_HOLDER = regex(HOLDER)
+_MOST_HOLDERS = 3
 _DOUBTFUL = ("collective-mismatch",)
 """Causes that a fault of the network, of memory or of a driver also looks like, if it came first."""
 
@@ -79,6 +82,8 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         beside = _stacks_beside(view)
     if rule.id in OF_RESETS:
         beside = f"{reset_told(view, telling.text)} {beside}".strip()
+    if rule.id == _TAKEN:
+        beside = f"{_holders(view)} {beside}".strip()
     if rule.id == _ASSERTION:
         beside = f"{_several_threads(alike)} {beside}".strip()
     because = _held_up(who(waiting), blamed) if waiting else beside
@@ -103,6 +108,18 @@ def _several_threads(alike: Sequence[Line]) -> str:
                 "object at once that only one thread at a time may use."
             )
     return ""
+
+
+def _holders(view: JobView) -> str:
+    """Who uses memory of a GPU, as far as a list of nvidia-smi is in the text."""
+    found = [match for match in (_HOLDER.match(text.strip()) for _, text in all_lines(view)) if match is not None]
+    named = [f"pid {one['holder']}{_in_brackets(one['name'] or one['title'])} with {one['memory']}" for one in found]
+    named = list(dict.fromkeys(named))[:_MOST_HOLDERS]
+    return f"The text lists {label_list(named)}." if named else ""
+
+
+def _in_brackets(name: Optional[str]) -> str:
+    return f" ({name})" if name else ""
 
 
 def _held_up(waiting: str, blamed: Sequence[int]) -> str:

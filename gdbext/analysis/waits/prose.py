@@ -6,12 +6,14 @@ import re
 from itertools import zip_longest
 from typing import Dict, List, Mapping, Sequence, Tuple
 
+from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.stacks.text_kind import shown_by
 from gdbext.analysis.view.job_view import Party, calls_of
-from gdbext.analysis.view.places import called_from, is_in, operation, taken_in, what, where
+from gdbext.analysis.view.places import called_from, is_in, operation, place, says_nothing, taken_in, what, where
 from gdbext.analysis.view.wording import filled_in, label_list, start, verb, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
+from gdbext.knowledge.causes.held_by_frames import INTERRUPTED, SIGNAL_NUMBERS
 from gdbext.knowledge.causes.remedies.remedy_constants import SLEEPS
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
@@ -22,7 +24,7 @@ from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}
-_SLEEPS = re.compile(SLEEPS)
+_SLEEPS, _INTERRUPTED = map(re.compile, (SLEEPS, INTERRUPTED))
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
@@ -270,6 +272,7 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     if one.weakest == "assumed":
         told = "That it holds the lock is inferred from its stack."
         told = told if alone else "Who holds which lock is inferred from the stacks."
+        told = f"{_broken_into(party)}{told}" if alone and party is not None else told
         return " ".join(filter(None, [f"{start(place)}." if place else "", told]))
     if not victims:
         nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
@@ -278,6 +281,21 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
     )
+
+
+def _broken_into(party: Party) -> str:
+    """Which signal interrupted what, and whose handler it runs, where the lock is asked for in the handler."""
+    calls = party.thread.calls if party.thread is not None else ()
+    at = next((number for number, frame in enumerate(calls) if _INTERRUPTED.match(frame.function or "")), 0)
+    behind = [frame for frame in calls[at + 1 :] if not says_nothing(frame)]
+    inside = {frame.function for frame in calls[:at] if not says_nothing(frame)}
+    again = next((frame for frame in behind if frame.function in inside), None)
+    if not at or again is None:
+        return ""
+    values = (frame.captures.get(name) for frame in reversed(calls[:at]) for name in SIGNAL_NUMBERS)
+    number = next((value for value in values if isinstance(value, int)), None)
+    signal = "A signal" if number is None else f"Signal {number}{ended_by(-number)}"
+    return f"{signal} interrupted it in {place(again)}; its handler, {place(calls[at - 1])}, asked for the lock again. "
 
 
 _ONE_SIDE = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import stat
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
@@ -14,6 +15,7 @@ from gdbext.cli import diagnosis_bundle
 from gdbext.cli.inputs import log_folder, reading
 from gdbext.cli.terminal import Progress
 from gdbext.collect.ctrl_c_while_loading import interrupts_wait
+from gdbext.knowledge.dump_tools import UNREAD_TEXTS
 from gdbext.model.errors import GdbextError, NothingFound, UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.look_origin import Origin
@@ -21,6 +23,7 @@ from gdbext.model.snapshot_files.codec import load_snapshot
 from gdbext.parsers import parse_files
 
 _SAVE_AGAIN = "copy or save it again: --save FILE writes a snapshot"
+_MOST_LOOKED_AT = 64 << 10
 _SLOW_MEBIBYTES = 4  # MiB, from which on the parsers take longer than anybody waits without a word
 
 
@@ -159,10 +162,12 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
                 f"{broken} is no complete snapshot: it is an answer of --json, or damaged, or cut short", _SAVE_AGAIN
             )
         why = f"; {snapshot.problems[0]}" if snapshot.problems else ""
+        shown = "\n".join(one.data[:_MOST_LOOKED_AT].decode("utf-8", "replace") for one in texts)
+        command = next(command for words, command in UNREAD_TEXTS if re.search(words, shown))
+        traceback = "" if command.startswith("jstack") else "a Python traceback or "
         hint = (
-            "give it a Python traceback or the last 200 lines of the log (gdbext diagnose FILE), or dump the threads "
-            "while the process runs (py-spy dump --native --pid PID > dump.txt; without Python: gdb -p PID -batch -ex "
-            "'thread apply all bt' > dump.txt) and run: gdbext diagnose dump.txt"
+            f"give it {traceback}the last 200 lines of the log (gdbext diagnose FILE), or dump the threads "
+            f"while the process runs ({command}) and run: gdbext diagnose dump.txt"
         )
         if snapshot.error_lines:
             why = f'; the text says: "{snapshot.error_lines[0]}"'

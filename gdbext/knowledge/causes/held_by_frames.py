@@ -96,6 +96,9 @@ FILE_LOCKS = ("extension-lock", "file-lock", "os-file-lock")
 INTERRUPTED = r"<signal handler called>$|_*restore_rt$|_sigtramp$|KiUserExceptionDispatch\w*|.*handle_fatal_signal$"
 """Frames whose caller did not call: what stands further out was interrupted, and goes on when this returns."""
 
+SIGNAL_HANDLERS, SIGNAL_NUMBERS = r".*(?:[Hh]andler|[Ss]ig)", ("sig", "signum", "signo")
+"""Functions that handle a signal, by their names, and the arguments by which they get its number: sigaction(2)."""
+
 _NAMES = r"(?:.*(?:::|\.))?"
 _RAII = (
     r"(?i:\w*(?:guard|lock(?:er)?|thread|future|scope\w*|scoped\w*|release|acquire|barrier|latch|wait\w*|join\w*"

@@ -44,6 +44,7 @@ FOLLOWS = (
     r"|failed \(exitcode|to avoid data inconsistency|operations have failed or timed out|failure detected by watchdog"
     r"|watchdog caught|watchdog thread terminated|dump a?signal|kernel errors might be|this may indicate"
     r"|job has been aborted|\.py FAILED|cluster registration failed|error traceback|inner error|additional grpc error"
+    r"|It looks like \w+ failed for some reason"
     r"|rectify the fault|could be from a previous|trace of the failed collective|\bpy-?spy\b|ERROR \(\d"
     r"|fatal exception: |prints this stack|fatal python error|_run_exitfuncs|deprecated"
 )

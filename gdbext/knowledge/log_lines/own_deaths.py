@@ -62,6 +62,14 @@ RULES: Tuple[LogRule, ...] = (
         "CUDA, HIP, CANN; torch CUDACachingAllocator.cpp; XLA; CPython; Rust alloc.rs; Go malloc.go; ggml; Faiss",
     ),
     _row(
+        "gpu-memory-taken",
+        r"Free memory on device \S{1,40} \([\d.]{1,12}/[\d.]{1,12} GiB\) on startup is less than desired GPU memory "
+        r"utilization(?: \([^()]{1,60}\))?",
+        "something else already held memory of that GPU, so what was left is less than vLLM's "
+        "--gpu-memory-utilization asks for",
+        "vLLM v1/worker/utils.py, gpu_worker.py",
+    ),
+    _row(
         "no-device-context",
         r"UCX {1,4}(?:ERROR|FATAL) .{0,20}\bcu[A-Z]\w{2,60}\(.{0,200}invalid device context"
         r"|CUDA_ERROR_INVALID_CONTEXT\b|\bErrorDeviceUninitialized\b",
@@ -166,6 +174,13 @@ RULES: Tuple[LogRule, ...] = (
         r"|not enough slots available in the system",
         "the program does not fit the device, the driver or the libraries of the host, or the host is not ready for it",
         "CUDA runtime API; NVML; ld.so; torch/cuda/__init__.py; CANN error code EJ0001; Open MPI help-prte-rmaps",
+    ),
+    _row(
+        "mpi-not-started",
+        r"(?:[\w:()][\w:() .-]{2,80} failed +)?--> Returned (?!.{0,120}(?:nreach|onnect|ime[d ]{0,2}out|imeout))"
+        r".{1,200} instead of \"?(?:[A-Z]{3,5}_)?S(?:UCCESS|uccess)\b",
+        "Open MPI could not start in this process: the call named first failed, and the words in it say why",
+        "Open MPI help-mpi-runtime.txt, help-orte-runtime.txt, help-opal-runtime.txt",
     ),
     _row(
         "loader-worker-died",

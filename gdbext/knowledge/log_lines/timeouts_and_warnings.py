@@ -20,6 +20,12 @@ ANY_SOURCE, ANY_TAG = "-2", "-1"
 """MPICH's list of pending requests, and its numbers of MPI_ANY_SOURCE and MPI_ANY_TAG (mpi.h)."""
 _DEAD, _THROWS, _QUEUE = "exited-or-crashed", "cuda-error-throw", "ipc-queue"
 
+HOLDER = (
+    r"^(?P<holder>\d{1,9})(?:, (?P<name>[^,|]{1,120})| \((?P<title>[^()|]{1,120})\))?, (?P<memory>\d{1,7} MiB)"
+    r"(?=$| {1,9}#)"
+)
+"""A row of nvidia-smi's list of processes: pid, name and memory, also with the name between parentheses."""
+
 RULES: Tuple[LogRule, ...] = (
     LogRule(
         "nccl-returned",
@@ -277,5 +283,11 @@ RULES: Tuple[LogRule, ...] = (
         ANNOUNCED,
         "torch announces each collective before it checks and runs it (TORCH_DISTRIBUTED_DEBUG=DETAIL)",
         "torch ProcessGroupWrapper.cpp",
+    ),
+    LogRule(
+        "uses-gpu-memory",
+        HOLDER,
+        "a process that uses memory of a GPU",
+        "nvidia-smi --query-compute-apps",
     ),
 )

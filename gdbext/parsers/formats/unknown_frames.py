@@ -26,7 +26,9 @@ _HASH = regex(r"::h[0-9a-f]{16}\Z")
 _SIZED = regex(r"\w\+0x[0-9a-f]+/0x[0-9a-f]+")  # with the size of the function: the kernel's way
 _STOP = regex(r"point \d{1,4}\b|received signal ")  # where a debugger says that it has stopped; the stack follows
 _WORDS = regex(r"(?!.*(?:[<(]|operator|\[clone))\S+ \S+")
-_IDENTIFIER = regex(r"[A-Za-z_~<][\w:~<>@.$, *&\[\]]*(?:\(.*\))?\Z")
+_IDENTIFIER = regex(r"(?:[A-Za-z_~<][\w:~<>@.$, *&\[\]]*(?:\(.*\))?|[-+]\[\w{1,80}(?:\(\w{1,80}\))? [\w:]{1,200}\])\Z")
+_REMARK = regex(r" +\((?:[a-z']{1,20} ){1,8}[a-z']{1,20}\)\Z")
+"""What somebody says of the last call of a chain: `(never returns)`."""
 _TELLING = regex(r"::|_|\(|[a-z][A-Z]|@")
 _ARROWS = regex(r"\s*(?:<-+|<=+|-+>|=+>|←|→|⟵|⟶|⇐|⇒)\s*")
 _INWARDS = ("<", "←", "⟵", "⇐")
@@ -76,7 +78,7 @@ def _native_place(match: Match[str]) -> Optional[Event]:
 
 def _chain(match: Match[str]) -> Optional[Event]:
     """`a -> b -> c`: a calls b. `c <- b <- a`: c is called by b. If one end alone can be a wait, that end is inside."""
-    text = _LABEL.sub("", match.string.strip().strip("`"))
+    text = _REMARK.sub("", _LABEL.sub("", match.string.strip().strip("`")))
     parts = [part.strip(" `*") for part in _ARROWS.split(text)]
     parts = [part for part in parts if part]
     named = [part for part in parts if _IDENTIFIER.match(part) and len(part) <= 300]

@@ -123,6 +123,17 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "missing-rank",
+        "Dump all threads of this process and its DataLoader workers (pgrep -P PID): {dump of each} > dump1.txt (then "
+        "dump2.txt, ...); then gdbext diagnose dump*.txt",
+        "another thread of the process fills that queue.Queue, and that thread may wait for a worker",
+        "CPython queue.py; torch/utils/data/dataloader.py; fairseq data/iterators.py, BufferedIterator",
+        rules=("python-queue",),
+        through=r"(?:.*\.)?__next__$",
+        named=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "missing-rank",
         "Dump each suspect twice, 30 s apart ({dump of each} > dump1.txt, then dump2.txt): it may wait for something "
         "else, be slow, or be in another branch",
         "every rank must reach every collective, in the same order",

@@ -3,7 +3,12 @@
 from typing import Tuple
 
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
-from gdbext.knowledge.causes.remedies.remedy_constants import BUILDS_EXTENSION, CHECK_OF_ENGINE, SANITIZER
+from gdbext.knowledge.causes.remedies.remedy_constants import (
+    BUILDS_EXTENSION,
+    CHECK_OF_ENGINE,
+    OF_GPU_MEMORY,
+    SANITIZER,
+)
 from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames.failures import ASSERTS, OF_LINE
@@ -122,10 +127,27 @@ _OF_LOG_LINES = (
         "CUDA driver API, context management; CUDA programming guide, initialization",
     ),
     _of_line(
-        "programming-error",
+        "gpu-memory-taken",
+        "Stop or move what holds the memory (nvidia-smi --query-compute-apps=pid,process_name,used_memory "
+        "--format=csv), take another GPU, or lower --gpu-memory-utilization below free / total",
+        "vLLM takes that share of the whole GPU, whatever others use of it",
+        "vLLM engine arguments, --gpu-memory-utilization",
+    ),
+    RemedyRule(
+        "other",
         "Read the exception in the last line of the traceback, and your own innermost line above it",
         "the program raised it itself; nothing hangs",
         "Python documentation, errors",
+        rules=("programming-error",),
+        given=("text", "core"),
+    ),
+    RemedyRule(
+        "other",
+        "Find the traceback above that line in the full log: its last frames show where the program raised the error",
+        "the program raised it itself; nothing hangs",
+        "Python documentation, errors",
+        rules=("programming-error",),
+        given=("log",),
     ),
     *(
         _of_line(
@@ -137,11 +159,24 @@ _OF_LOG_LINES = (
         )
         for rule in ("loader-worker-failed", "loader-worker-died")
     ),
-    _of_line(
-        "no-memory-left",
+    RemedyRule(
+        "other",
+        "See who uses the GPU's memory: nvidia-smi (AMD: amd-smi process); take smaller batches, or let fewer tasks "
+        "run on that GPU at a time",
+        "the line tells of memory of the GPU, not of the host",
+        "RMM documentation; NVIDIA/spark-rapids, DeviceMemoryEventHandler",
+        rules=("no-memory-left",),
+        line=OF_GPU_MEMORY,
+        given=("text", "core", "log"),
+    ),
+    RemedyRule(
+        "other",
         "See what uses the memory that ran out: nvidia-smi (GPU), free -m and the cgroup's memory.max (host)",
         "a smaller batch or cache helps against the first, a higher limit against the second",
         "kernel documentation, cgroup-v2",
+        rules=("no-memory-left",),
+        not_line=OF_GPU_MEMORY,
+        given=("text", "core", "log"),
     ),
     _of_line(
         "not-made-for-this-host",
@@ -149,6 +184,13 @@ _OF_LOG_LINES = (
         "torch.utils.collect_env); if it names a library or a symbol: `ldd FILE.so` lists what is missing",
         "the driver must be as new as the CUDA of the build, and the build must have code for this GPU",
         "CUDA compatibility guide; ldd(1)",
+    ),
+    _of_line(
+        "mpi-not-started",
+        "Start the program with mpirun, and check that mpirun, orted (PATH) and libmpi (LD_LIBRARY_PATH) are of one "
+        "install: which -a mpirun orted; ldd PROGRAM | grep mpi",
+        "a program that is started without mpirun must find and start orted itself",
+        "Open MPI FAQ, running MPI jobs",
     ),
     _of_line(
         "port-in-use",

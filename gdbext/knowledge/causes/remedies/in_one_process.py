@@ -13,6 +13,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     JOINS_OF_PYTHON,
     OF_CUDA,
     READER_WRITER,
+    SAMPLES,
     SHUTS_DOWN,
     SLEEPS,
     STATIC_INITIALIZER,
@@ -155,12 +156,22 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Run without the profiler, or update it; if it is your own, let what its handler uses initialize before the "
+        "sampling starts, and block its signal around that",
+        "the sample interrupted code that holds the lock, and that code continues only when the handler returns",
+        "HPCToolkit perf/linux_perf.c; gperftools profile-handler.cc; signal-safety(7)",
+        itself=True,
+        through=SAMPLES,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Do not allocate memory, take locks or write logs in a signal handler: set a flag or write() to a pipe "
         "there, and do the work outside the handler",
         "the signal interrupted code that holds the lock, and that code continues only when the handler returns",
         "signal-safety(7)",
         itself=True,
         through=INTERRUPTED,
+        not_through=SAMPLES,
     ),
     RemedyRule(
         "lock-order-deadlock",

@@ -64,3 +64,8 @@ READER_WRITER = (
     r"_*(?:GI_+)?pthread_rwlock_|std::(?:__\w+::)?(?:__)?shared_(?:timed_)?mutex|.*\bRwLock<|.*RWMutex|_*uv_rwlock_"
 )
 """Calls that ask for a lock which readers share."""
+SAMPLES = r"perf_event_handler$|hpcrun_\w+|(?:.*::)?(?:ProfileHandler::SignalHandler|CpuProfiler::prof_handler)$"
+"""Handlers of the signal by which a profiler takes its samples: HPCToolkit; gperftools."""
+OF_GPU_MEMORY = r"\bRMM\b|[Dd]evice (?:store|memory)\b|OutOfMemoryError: (?:CUDA|HIP) out of memory"
+"""Lines about memory of the GPU alone: RMM, spark-rapids; torch CUDACachingAllocator.cpp. CUDA's own error may also be
+about page-locked memory of the host."""
