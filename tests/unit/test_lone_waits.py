@@ -378,7 +378,8 @@ def test_c_code_shows_the_python_frame_that_it_runs():
         ("frame_clear", 3, "native"),
         ("main", 9, "python"),
     ]
-    assert told(IN_PYTHON)[0].startswith("The process waits for another thread, in wait (threading.py:339)")
+    for text in (IN_PYTHON, IN_PYTHON.replace("f=Frame", "f=\n    Frame")):
+        assert told(text)[0].startswith("The process waits for another thread, in wait (threading.py:339)")
 
 
 @pytest.mark.parametrize(
