@@ -35,7 +35,8 @@ _DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SI
 _AT_A_STOP = regex(r"stop reason = (?:" + STOPS_OF_LLDB + r")[^,\n]{0,80}")
 _PYTHON_FRAME = regex(r"Frame 0x[0-9a-f]{1,16}, for file ([^,]{1,4096}), line (\d{1,9}), in ([\w.<>]{1,400})")
 _RUN_FRAME = regex(
-    r"[(, ]\w{1,20}= {0,8}Frame (?P<address>0x[0-9a-f]{1,16}), for file (?P<file>[^,]{1,4096}), line (?P<line>\d{1,9}), "
+    r"[(, ]\w{1,20}= {0,8}Frame (?P<address>0x[0-9a-f]{1,16}), for file (?P<file>[^,]{1,4096}), "
+    r"line (?P<line>\d{1,9}), "
     r"in (?P<name>[\w.<>]{1,400})(?: \(|$)"
 )
 """What CPython's python-gdb.py prints for a frame object among the arguments of C code."""
