@@ -192,12 +192,13 @@ REAL = Path(__file__).parents[1] / "data" / "real"
         ("batch-13/zfs174-kernel", "waits for I/O in cv_wait_common", "dmesg -T"),
         ("batch-13/halogen34-kernel", "is in a call into the GPU driver", "the kernel log"),
         ("batch-15/gperftools1094-gdb", "Self-deadlock: ", "in a signal handler"),
-        ("batch-13/zygote16-gdb", "waits to acquire a Python lock", "the Python stacks"),
+        ("batch-13/zygote16-gdb", "waits for a lock in acquire (threading.py:123)", "Dump all threads"),
+        ("batch-11/xgb7032-gdb", "waits to acquire a Python lock", "the Python stacks"),
         ("batch-15/googlecloud4992-gdb", "waits for the GIL in", "thread that holds the GIL"),
         ("batch-1/ray15990-gdb-check-fail-abort", "aborted on a failed assertion", "just before the crash"),
         (
             "batch-4/ucx4016-efence-rcache-frozen",
-            "died of SIGSEGV in __strlen_power8 (libc.so.6)",
+            "failed with SIGSEGV in __strlen_power8 (libc.so.6)",
             "just before the crash",
         ),
         (

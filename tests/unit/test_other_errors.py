@@ -15,7 +15,7 @@ from gdbext.render.style import Style
 from gdbext.render.text.verdict.verdict import diagnosis_lines
 
 CRASH = """\
-[node1:29683:0:29730] cuda_ipc_cache.c:166  Fatal: dest:29690: failed to open ipc mem handle. addr:0x7f2c79b18000 len:80000 (Element already exists)
+[node1:29683:0:29730] cuda_ipc_cache.c:166  Error: dest:29690: failed to open ipc mem handle. addr:0x7f2c79b18000 len:80000 (Element already exists)
 ==== backtrace ====
     0  /usr/lib/libucs.so.0(ucs_fatal_error_message+0x60) [0x7f2d04d5b2c0]
     1  /usr/lib/libucs.so.0(+0x2f4e5) [0x7f2d04d5b4e5]
@@ -62,10 +62,10 @@ def test_an_answer_without_a_cause_quotes_the_error_that_no_row_knows():
     found = answer(CRASH)
     assert found.verdict.confidence == "low"
     (quote,) = found.verdict.other_errors
-    assert "Fatal: dest:29690: failed to open ipc mem handle" in quote
+    assert "Error: dest:29690: failed to open ipc mem handle" in quote
     assert ("Error line", quote) in answer_facts(found)
     shown = "\n".join(diagnosis_lines(found, Style(width=120)))
-    assert '  errors   also in the text: "[node1:29683:0:29730] cuda_ipc_cache.c:166 Fatal:' in shown
+    assert '  errors   also in the text: "[node1:29683:0:29730] cuda_ipc_cache.c:166 Error:' in shown
 
 
 def test_no_line_is_quoted_that_the_answer_itself_says_or_beside_a_sure_one():

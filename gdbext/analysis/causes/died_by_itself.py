@@ -278,7 +278,7 @@ def signal_of(one: Party) -> str:
     """` of SIGSEGV`, where a line names the signal."""
     found = next(filter(None, map(_SIGNAL.search, _lines(one))), None)
     if found:
-        return f" of {found[1] or 'SIGSEGV'}"
+        return f" {'with' if held(one) else 'of'} {found[1] or 'SIGSEGV'}"
     return next((f" of {name}" for pattern, name in _OF_WINDOWS if any(map(pattern.search, _lines(one)))), "")
 
 
