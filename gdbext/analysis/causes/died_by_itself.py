@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.reporting_frames import reports_failure
@@ -47,7 +47,7 @@ from gdbext.knowledge.frames.failures import (
 from gdbext.knowledge.frames.system.code_owners import EXPORTS_OF_STRIPPED
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
-from gdbext.model.stack import Frame
+from gdbext.model.stack import Captured, Frame
 from gdbext.model.text.patterns import regex
 
 _OWN_CHECK, _DEVICE_CHECK, _LOCK_CHECK = map(regex, (OWN_CHECKS, DEVICE_CHECKS, LOCK_CHECKS))
@@ -112,24 +112,29 @@ def _assertion(one: Party) -> str:
     calls = one.thread.calls if one.thread is not None else ()
     for at, frame in reversed(list(enumerate(calls))):  # the outermost says most: the compiler left less of it out
         said = frame.captures
-        condition = next((said[name] for name in ASSERTED if isinstance(said.get(name), str)), None)
+        condition, file, function = (_text_of(said, names) for names in (ASSERTED, OF_FILE, OF_FUNCTION))
         if condition is None:
             continue
-        file = next((said[name] for name in OF_FILE if isinstance(said.get(name), str)), None)
-        function = next((said[name] for name in OF_FUNCTION if isinstance(said.get(name), str)), None)
         line = said.get(OF_LINE)
         caller = next(
             (outer for outer in calls[at + 1 :] if outer.function and not reports_failure(outer.function)), None
         )
-        name = _DECLARED.match(str(function)) if function is not None else None
+        declared = _DECLARED.match(function) if function is not None else None
+        own = Frame(declared["name"] if declared is not None else None) if caller is None else caller
         spot = Frame(
-            function=caller.function if caller is not None else name["name"] if name is not None else None,
-            file=str(file) if file is not None else caller.file if caller is not None else None,
+            function=own.function,
+            file=own.file if file is None else file,
             line=line if isinstance(line, int) else None,
         )
-        shown = str(condition).replace('\\"', '"')
+        shown = condition.replace('\\"', '"')
         return f"the failed assertion `{shown}` in {place(spot)}"
     return ""
+
+
+def _text_of(said: Mapping[str, Captured], names: Sequence[str]) -> Optional[str]:
+    """The first of these arguments that is a text."""
+    values = (said.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 def _lock_check(one: Party) -> str:

@@ -3,17 +3,16 @@ not for a lock, a result, room to write or the end of another process's work."""
 
 from __future__ import annotations
 
-import signal
 from itertools import islice
 from typing import Iterator, Pattern
 
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
+from gdbext.analysis.stacks.decisive import exits
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import closed, who
-from gdbext.knowledge.causes.held_by_frames import EXITS
+from gdbext.analysis.view.wording import closed, signal_name, who
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.system.libc import JOINS
@@ -24,7 +23,6 @@ from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 _TAKES = ("__enter__", "acquire", "put")
-_EXIT = regex(EXITS)
 MEETS = regex(r"Barrier\.wait$")
 _QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
 _JOIN = regex(r"(^|\.)(join|shutdown|_terminate_pool)$")
@@ -103,7 +101,7 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
     for loop in own:
         yield from unfinished(loop, is_fed)
     for one in own:
-        if one.judged.helper is None and stands(one) and matches_any(_EXIT, calls_of(one)):
+        if one.judged.helper is None and one.thread is not None and stands(one) and exits(one.thread):
             yield f"{who([one])} is exiting, and waits in {closed(where(one))}"
     for one in unfinished_tasks(view, party.index):
         yield f"{who([one])} waits inside of a task in {closed(where(one))}"
@@ -130,9 +128,5 @@ def _stands_amid(one: Party) -> bool:
 
 def ended_child(child: Ended) -> str:
     """`pid 99 (python, SIGKILL)`."""
-    how = f"status {child.status}" if not child.signal else f"signal {child.signal}"
-    try:
-        how = signal.Signals(child.signal).name if child.signal else how
-    except ValueError:
-        pass
+    how = signal_name(child.signal) if child.signal else f"status {child.status}"
     return f"pid {child.pid} ({child.name}, {how})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
@@ -85,11 +85,15 @@ def _exiting(process: RankSnapshot, judged: Sequence[ThreadJudgement], chosen: i
     """The side thread that ends the process from within a call of exit(), where the main one only waits."""
     if process.given is not Given.LIVE:
         return chosen
-    sides = (at for at, one in enumerate(judged) if at != chosen and one.helper is None)
-    return next((at for at in sides if _exits(process.threads[at])), chosen)
+    first: Dict[int, int] = {}  # by stack, of which many threads may share one
+    for at, one in enumerate(judged):
+        if at != chosen and one.helper is None:
+            first.setdefault(id(process.threads[at].calls), at)
+    return next((at for at in first.values() if exits(process.threads[at])), chosen)
 
 
-def _exits(thread: ThreadStack) -> bool:
+def exits(thread: ThreadStack) -> bool:
+    """Whether it is inside of a call that ends its process."""
     return any(_EXIT.match(frame.function or "") for frame in thread.calls)
 
 

@@ -57,6 +57,7 @@ from gdbext.knowledge.frames.failures import DUMPED
 from gdbext.knowledge.frames.system.checkers import CHECKERS
 from gdbext.knowledge.log_lines.last_words import CALLS, CHILD, DEFUNCT, OF_ANOTHER, SENT_BY
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
+from gdbext.knowledge.runtimes.untimed_calls import THREAD_TASK
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.stack import Frame, ThreadStack
@@ -81,7 +82,7 @@ _ONE_WORD = regex(r"[a-z]+")
 _CALLS = regex(CALLS.format(what=r"(?P<what>.{1,80})"))
 _NOWHERE = ("unknown", "python-code", "native-compute")
 """Kinds of threads of which no row knows the wait."""
-_POOL_RUNS = regex(r"(?:_WorkItem\.)?run$"), regex(r"concurrent/futures/thread\.py$")
+_POOL_RUNS = regex(THREAD_TASK[0]), regex(THREAD_TASK[1])
 _POOL_GIVES = regex(r"(?:Future\.)?result$"), regex(r"concurrent/futures/_base\.py$")
 """A task of a pool runs, and somebody waits for the result of one: function and file."""
 _CHILD, _DUMPED, _DEFUNCT = regex(CHILD), regex(DUMPED), regex(DEFUNCT)

@@ -191,12 +191,13 @@ def _telling(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
     outwards = [frame for frame in calls if not _is_beside(party, frame)]
     own = [frame for frame in outwards if NAMES.known_frame(frame).name or not NAMES.known_frame(frame).system]
     named = [frame for frame in calls if NAMES.known_frame(frame).name and not NAMES.known_frame(frame).entry]
-    lambdas = [frame for frame in named if _LAMBDA_OWNER.search(frame.function or "")]
-    names = [one for one in own if NAMES.known_frame(one).name]
-    for some in (names, [one for one in own if one.library], lambdas, named[-1:]):
-        if some:
-            return some[0]
-    return inner
+    some = (
+        [one for one in own if NAMES.known_frame(one).name]
+        or [one for one in own if one.library]
+        or [frame for frame in named if _LAMBDA_OWNER.search(frame.function or "")]
+        or named[-1:]
+    )
+    return some[0] if some else inner
 
 
 def _is_beside(party: Party, frame: Frame) -> bool:

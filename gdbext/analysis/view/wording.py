@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from string import Formatter
 from typing import Dict, List, Mapping, Sequence
 
@@ -60,6 +61,14 @@ def label_list(labels: Sequence[str]) -> str:
 def start(text: str) -> str:
     """The text with a capital letter."""
     return text[:1].upper() + text[1:]
+
+
+def signal_name(number: int) -> str:
+    """`SIGUSR1`; `signal 34` of one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def verb(parties: Sequence[Party], singular: str, plural: str) -> str:

@@ -59,8 +59,11 @@ BY_THREADS = {"zmq-python": "ZeroMQ", "os-zmq": "ZeroMQ"}
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 
+THREAD_TASK = (r"(_WorkItem\.)?run$", r"concurrent/futures/thread\.py$")
+"""The function of Python that runs a task in a pool of threads, and its file."""
+
 POOL_TASKS: Tuple[Tuple[str, str], ...] = (
-    (r"(_WorkItem\.)?run$", r"concurrent/futures/thread\.py$"),
+    THREAD_TASK,
     (r"_process_worker$", r"concurrent/futures/process\.py$"),
     (r"worker$", r"multiprocess(ing)?/pool\.py$"),
     (r"_run_function$", r"torch/distributed/rpc/internal\.py$"),

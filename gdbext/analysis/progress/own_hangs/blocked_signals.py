@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Optional
 
 from gdbext.analysis.view.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.view.job_view import JobView, Party, parties_without
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import label_list, start, who
+from gdbext.analysis.view.wording import label_list, signal_name, start, who
 from gdbext.knowledge.runtimes.system_calls import PAUSE, SIGSUSPEND
 from gdbext.model.codes import Given
 
@@ -21,7 +20,7 @@ def signal_held_back(view: JobView) -> Optional[Candidate]:
     for party in view.parties if view.given is Given.LIVE else ():
         if not party.process.held_back or not _waits_for_signal(party):
             continue
-        names = label_list([_name(number) for number in party.process.held_back])
+        names = label_list(list(map(signal_name, party.process.held_back)))
         summary = (
             f"{start(who([party]))} waits for a signal in {where(party)}. {names} has come for it, but all its "
             "threads block that signal, so no handler runs."
@@ -43,13 +42,6 @@ def _waits_for_signal(party: Party) -> bool:
     thread = party.thread
     call = thread.syscall if thread is not None else None
     return thread is not None and bool(call) and call is not None and call[0] in _WAITS and not thread.switches
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 LOST = (signal_held_back,)
