@@ -9,6 +9,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern
 
 from gdbext.knowledge.log_lines.last_words import REPEATED_BY_RAY
 from gdbext.model.text.patterns import regex, union_pattern
+from gdbext.parsers.boxed_tracebacks import whole_places
 from gdbext.parsers.rank_sets import ranks_of_line
 
 
@@ -122,7 +123,7 @@ def with_plus(text: str) -> str:
 def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
     """Each line as its tool printed it, with the stream it belongs to. Pager prompts are left out."""
     learned, indented = LearnedPrefixes(), Indented()
-    for line in itertools.chain.from_iterable(map(_apart, _cells(lines))):
+    for line in itertools.chain.from_iterable(map(_apart, _cells(whole_places(lines)))):
         text = _STRAY.sub("", line).replace("\xa0", " ").rstrip()
         if "--Type <" in text:
             text = _PAGER.sub("", text)

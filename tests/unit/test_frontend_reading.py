@@ -77,7 +77,7 @@ def test_what_holds_no_stack_may_not_have_been_meant(monkeypatch, capsys):
     with pipe(b"node7\nnode8\n", monkeypatch):
         assert main.main(["diagnose", "-q"]) == NOTHING
     error = capsys.readouterr().err
-    assert "no stack found in the standard input" in error
+    assert "found no stack that gdbext can read in the standard input" in error
     assert error.endswith("; gdbext diagnose </dev/null uses the processes of this host\n")
 
 

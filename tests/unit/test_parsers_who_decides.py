@@ -313,3 +313,35 @@ def test_the_boxes_of_rich_are_a_traceback():
     (thread,) = process.threads
     assert [(frame.function, frame.line) for frame in thread.frames] == [("barrier", 4551), ("main", 31)]
     assert any("RuntimeError" in problem for problem in thread.problems)
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_a_place_that_rich_wraps_is_read_as_one(prefix):
+    box = (
+        "╭───── Traceback (most recent call last) ─────╮\n"
+        "│ /usr/local/bin/accelerate:8 in <module>     │\n"
+        "│                                             │\n"
+        "│ in train:33                                 │\n"
+        "│                                             │\n"
+        "│ /opt/venv/lib/python3.10/site-packages/trans │\n"
+        "│ formers/trainer.py:1537 in _inner_loop      │\n"
+        "│                                             │\n"
+        "│   1536 │   while True:                      │\n"
+        "│ ❱ 1537 │   │   step(batch)                  │\n"
+        "│                                             │\n"
+        "│ /opt/torch/distributed/distributed_c10d.py:2890 in │\n"
+        "│ all_reduce                                  │\n"
+        "│                                             │\n"
+        "│ ❱ 2890 │   work.wait()                      │\n"
+        "╰─────────────────────────────────────────────╯\n"
+        "KeyboardInterrupt\n"
+    )
+    (process,) = answer("".join(prefix + line for line in box.splitlines(keepends=True))).snapshot.processes
+    (thread,) = process.threads
+    assert process.rank == (3 if prefix else None)
+    assert [(frame.function, frame.file, frame.line) for frame in thread.frames] == [
+        ("all_reduce", "/opt/torch/distributed/distributed_c10d.py", 2890),
+        ("_inner_loop", "/opt/venv/lib/python3.10/site-packages/transformers/trainer.py", 1537),
+        ("train", None, 33),
+        ("<module>", "/usr/local/bin/accelerate", 8),
+    ]

@@ -171,7 +171,9 @@ def _of_texts(files: Sequence[str], progress: Progress) -> Tuple[JobSnapshot, Op
         )
         if snapshot.error_lines:
             why = f'; the text says: "{snapshot.error_lines[0]}"'
-        raise NothingFound(f"no stack found in {_named(names)}, and no log line that gdbext knows{why}", hint)
+        raise NothingFound(
+            f"found no stack that gdbext can read in {_named(names)}, and no log line that it knows{why}", hint
+        )
     return snapshot, None
 
 

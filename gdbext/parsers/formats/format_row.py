@@ -59,7 +59,7 @@ def outermost_first(match: Match[str]) -> FrameLine:
 def python(match: Match[str]) -> FrameLine:
     """A frame of Python."""
     line = number(match.group("line"))
-    return FrameLine(Frame(match.group("name"), file=match.group("file"), line=line, language="python"))
+    return FrameLine(Frame(match.group("name"), file=match.group("file") or None, line=line, language="python"))
 
 
 def python_outermost_first(match: Match[str]) -> FrameLine:

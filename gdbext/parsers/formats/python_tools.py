@@ -215,7 +215,14 @@ ROWS: Tuple[Row, ...] = (
     row(
         "traceback",
         " in ",
-        r"\s{0,8}│ ?(?P<file>[^│\s][^│]{0,300}\.pyx?):(?P<line>\d{1,9}) in (?P<name>[\w.<>]{1,200}) {0,200}│?$",
+        r"\s{0,8}│ ?(?P<file>[~/][^│\s]{0,300}|[^│\s][^│]{0,300}\.pyx?):(?P<line>\d{1,9}) in (?P<name>[\w.<>]{1,200})"
+        r" {0,200}│?$",
+        python_outermost_first,
+    ),
+    row(
+        "traceback",
+        " in ",
+        r"\s{0,8}│ in (?P<file>)(?P<name>[\w.<>]{1,200}):(?P<line>\d{1,9}) {1,200}│$",
         python_outermost_first,
     ),
     row("", "│", r"\s{0,8}│", detail, "traceback"),
