@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Mapping, Sequence, Tuple
+from typing import Callable, Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks
@@ -14,6 +14,7 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.shared_memory import Mapped, SharedMemory
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
@@ -27,6 +28,7 @@ class Neighbours:
 
     def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
         self.proc = proc
+        self._memory = SharedMemory(proc)
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
         self._searched = [_searched(rank) for rank in ranks if rank.copy is not None]
         self._files = lock_context.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
@@ -37,11 +39,25 @@ class Neighbours:
         ids, pid = self._ids, rank.pid
         others = {tid: (other, lwp) for other, one in ids.items() if other != pid for tid, lwp in one.lwps.items()}
         around = _surroundings(self.proc, rank, ids[pid])
-        around = replace(around, others=others, sharers=self._files.with_process(pid))
+        around = replace(around, others=others, sharers=self._files.with_process(pid), shared=self._shared_in(rank))
         found = mutex_owners.resolve(_waits(rank.copy), stacks, around)
         if rank.second is not None and rank.second.state != ReadState.LOST:
             found = mutex_owners.mark_unchanged(found, mutex_owners.resolve(_waits(rank.second), stacks, around))
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
+
+    def _shared_in(self, rank: LiveRank) -> Callable[[int], bool]:
+        """Whether memory of the rank is shared with another process, also with one that is not a rank."""
+        assert rank.copy is not None
+        maps, mapped = rank.copy.maps, lock_context.shared_in(rank.copy.maps)
+
+        def shared(address: int) -> bool:
+            one = maps.find(address)
+            if one is None or not mapped(address):
+                return mapped(address)
+            piece = Mapped(f"{one.start:x}-{one.end:x}", one.device, one.inode, one.path)
+            return self._memory.is_shared(rank.pid, piece)
+
+        return shared
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""

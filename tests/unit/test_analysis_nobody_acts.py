@@ -325,3 +325,20 @@ def two_looks(first, second):
 def test_local_variables_of_a_caller_show_that_its_call_has_returned(waits, loops, cause):
     first = marked(0, 7, 8, 9), marked(1, 5, 6, 7, 8, looped=True)
     assert two_looks(first, (marked(0, *waits), marked(1, *loops, looped=True))).cause == cause
+
+
+def test_a_rank_that_asks_the_store_again_and_again_makes_no_progress():
+    outer = ("meet@train.py:{}", "<module>@train.py:1")
+    naps = stack("clock_nanosleep@libc.so.6", *(one.format(90) for one in outer), sleeps=0.1, switches=9, marks=(7, 8))
+    asks = stack(
+        "recv@libc.so.6", "c10d::TCPStore::add@libtorch_cpu.so", *(one.format(89) for one in outer), left=4, still=5,
+        switches=9, marks=(7, 8),
+    )  # fmt: skip
+    waits = stack(
+        "poll@libc.so.6", "c10d::TCPStore::wait@libtorch_cpu.so", *(one.format(92) for one in outer), left=0, still=0,
+        switches=0, marks=(7, 8),
+    )  # fmt: skip
+    others = tuple(rank(number, waits) for number in (1, 2))
+    assert two_looks((rank(0, naps), *others), (rank(0, asks), *others)).cause == "unknown"
+    got = replace(asks, marks=(7, 80))
+    assert two_looks((rank(0, naps), *others), (rank(0, got), *others)).cause == "not-a-hang"

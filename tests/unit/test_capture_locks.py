@@ -48,10 +48,10 @@ def words(*numbers, at=0):
     return data[start - BEFORE : start], data[start : start + AFTER]
 
 
-def call(*numbers, at=0, expected=None, operation=0, private=True, timed=False):
+def call(*numbers, at=0, expected=None, operation=0, private=True, timed=False, address=ADDRESS):
     before, memory = words(*numbers, at=at)
     value = numbers[at] if expected is None else expected
-    return FutexCall(WAITER, ADDRESS, operation, value, timed, private, before, memory)
+    return FutexCall(WAITER, address, operation, value, timed, private, before, memory)
 
 
 def one(wait, *frames, around=AROUND, others=(), **fields):
@@ -181,8 +181,13 @@ RWLOCK = (
 def test_a_writer_of_a_rwlock_whichever_word_is_waited_on():
     lock = (3, 0, 1, 0, 0, 0, OWNER, 0)  # write phase, locked for writing
     for at in (2, 3):
-        row = one(call(*lock, at=at), *RWLOCK)
-        assert (row.kind, row.owner, row.address) == ("rwlock", OWNER, ADDRESS - 4 * at)
+        row = one(call(*lock, at=at, address=ADDRESS + 4 * at), *RWLOCK)
+        assert (row.kind, row.owner, row.address) == ("rwlock", OWNER, ADDRESS)
+
+
+def test_words_beside_a_rwlock_that_look_like_one_do_not_hide_it():
+    row = one(call(1 << 3, 1 << 3 | 2, 0, 1, 0, 0, 0, 0, 0, at=3), *RWLOCK)
+    assert (row.address, row.detail) == (ADDRESS - 8, "held by 1 reader")
 
 
 def test_the_drivers_lock_may_be_a_rwlock():

@@ -11,12 +11,15 @@ from typing import Dict, List, Optional, Tuple
 from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.labels import BLOCKING, SLEEPING
 from gdbext.knowledge.runtimes.system_calls import POLL
+from gdbext.knowledge.runtimes.untimed_calls import ANSWERED_AT_ONCE
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
 
 _STOPS = 3  # turns that others' debuggers and freezers may have given a thread that sleeps in its collective
 _LONG = 60_000  # milliseconds of a limit
+_ANSWERED_AT_ONCE = regex(ANSWERED_AT_ONCE)
 _Place = Tuple[Tuple[Optional[str], Optional[int]], ...]
 
 
@@ -87,6 +90,8 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
     That is a blocking collective, and whatever called the engine's waiting function. What lies further in proves
     nothing: it may poll. A thread that sleeps in its collective does not run before it is woken.
     """
+    if one.kind == "store-wait" and any(_ANSWERED_AT_ONCE.match(frame.function or "") for frame in thread.calls):
+        return False
     deciding, limit = one.frame or 0, _polls_up_to(thread, max((one.frame or 0) + 1, one.engine_frame or 0))
     over, changed = thread.left or 0, thread.still or 0
     if over >= limit or changed > limit:
@@ -123,7 +128,8 @@ def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> 
         return True
     start = judged.wait.frame or 0
     depth = len(now.calls) - start
-    if _calls(was, depth) != _calls(now, depth) or _values(was) != _values(now):
+    asks = judged.wait.kind == "store-wait" and _only_asks_again(was, now)
+    if not asks and (_calls(was, depth) != _calls(now, depth) or _values(was) != _values(now)):
         return True
     kind = judged.wait.kind
     if not (_for_all(kind, judged.wait.collective) or (kind == "store-wait" and _waits_long(was, now))):
@@ -150,6 +156,18 @@ def returned_between(was: ThreadStack, now: ThreadStack, inside: int) -> bool:
     outer = sum(frame.language == "python" for frame in now.calls[inside + 1 :])
     pairs = zip(was.marks[:outer], now.marks[:outer])
     return any(old and new and old != new for old, new in pairs)
+
+
+def _only_asks_again(was: ThreadStack, now: ThreadStack) -> bool:
+    """Whether it sleeps for a moment in one look and asks in the other, in the same Python function, and no local
+    variable is known to have changed: a loop over a counter of the store."""
+    changed = any(old and new and old != new for old, new in zip(was.marks, now.marks))
+    if (was.sleeps is None) == (now.sleeps is None) or not was.marks or changed:
+        return False
+    calls = [[frame for frame in one.calls if frame.language == "python"] for one in (was, now)]
+    functions = [[(frame.function, frame.file) for frame in one] for one in calls]
+    lines = [[frame.line for frame in one[1:]] for one in calls]
+    return functions[0] == functions[1] and lines[0] == lines[1]
 
 
 def _calls(thread: ThreadStack, depth: int) -> _Place:

@@ -195,11 +195,9 @@ def _mutex(call: FutexCall) -> Maybe[_Found]:
 
 
 def _rwlock(call: FutexCall) -> Maybe[_Found]:
-    """The waiter sleeps on one of two words; the lock fits around one of them only."""
-    fitting = [found for found in (_rwlock_at(call, -offset) for offset in RWLOCK.futexes) if found is not None]
-    if len(fitting) != 1:
-        return Missing("a frame shows a reader-writer lock, but the memory at its address is not one")
-    return fitting[0]
+    """The waiter sleeps on one of two neighbouring words; the lock is aligned to 8 bytes."""
+    found = next((_rwlock_at(call, -one) for one in RWLOCK.futexes if (call.address - one) % 8 == 0), None)
+    return found or Missing("a frame shows a reader-writer lock, but the memory at its address is not one")
 
 
 def _rwlock_at(call: FutexCall, start: int) -> Optional[_Found]:

@@ -78,3 +78,6 @@ POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|res
 
 YIELD = r"_*(GI_)?_*(sched_yield|pthread_yield)$"
 """The innermost function of a thread that waits for a change of memory, and lets others run meanwhile."""
+
+ANSWERED_AT_ONCE = r"c10d::\w*Store::(add|check|compareSet|deleteKey|getNumKeys|set)$"
+"""Calls of a rendezvous store that wait for no key: that one has returned is no progress (torch TCPStore.cpp)."""

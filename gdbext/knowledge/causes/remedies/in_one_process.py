@@ -26,6 +26,7 @@ from gdbext.knowledge.row_kinds import RemedyRule
 _DEAD_OR_LOCKED = ("exited-or-crashed", "mutex")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
+_SEMAPHORES = r"_multiprocessing_SemLock_acquire|(__new_)?sem_(timed|clock)?wait(?!\w)"
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
 _SPAWN = (
     "Start workers with spawn: multiprocessing.set_start_method('spawn') (vLLM: "
@@ -138,12 +139,22 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Find the code that should release this semaphore (release(), sem_post()): a process that was killed, or ended "
+        "early, between acquire and release has never given it back",
+        "a semaphore, and a Lock of multiprocessing, has no owner, and is not released when a process ends",
+        "sem_overview(7); CPython Modules/_multiprocessing/semaphore.c",
+        kinds=("mutex",),
+        itself=False,
+        through=_SEMAPHORES,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Make all threads take these locks in the same order, or use one lock instead",
         "in a deadlock each thread holds what another one waits for",
         "pthread_mutex_lock(3)",
         itself=False,
         not_rules=("would-wait-for-itself",),
-        not_through=LOCK_CHECKS,
+        not_through=f"{LOCK_CHECKS}|{_SEMAPHORES}",
     ),
     RemedyRule(
         "lock-order-deadlock",

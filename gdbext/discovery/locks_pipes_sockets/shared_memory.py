@@ -1,0 +1,84 @@
+"""Whether another process has a piece of shared memory too, such as the semaphore of a multiprocessing.Lock: by its
+inode in the maps of all processes of the host (proc_pid_maps(5), mmap(2))."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, NamedTuple, Tuple
+
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.missing import Missing
+
+SECONDS = 0.5  # of the processor, for the maps of all processes
+_MOST_PROCESSES = 8192
+_WITHOUT_NAME = "/dev/zero"
+"""What the kernel calls memory that is shared by fork alone (mmap(2), MAP_SHARED | MAP_ANONYMOUS)."""
+
+
+_SEMAPHORES = "/dev/shm"  # noqa: S108 - where sem_open(3) and shm_open(3) make their files
+
+
+class Mapped(NamedTuple):
+    """Memory as a line of /proc/PID/maps shows it."""
+
+    addresses: str  # "7f00-7f10"
+    device: str  # "00:1a"
+    inode: int
+    path: str
+
+
+class SharedMemory:
+    """What is told of the processes as they are now; each piece of memory is looked for once."""
+
+    def __init__(self, proc: ProcFS) -> None:
+        self._proc = proc
+        self._alone: Dict[Tuple[int, str, int], bool] = {}
+
+    def is_shared(self, pid: int, memory: Mapped) -> bool:
+        """Whether another process has it, or may get it by its name; True too where that cannot be told."""
+        key = pid, memory.device, memory.inode
+        if key not in self._alone:
+            self._alone[key] = self._has_no_name(pid, memory) and self._is_alone(pid, memory)
+        return not self._alone[key]
+
+    def _has_no_name(self, pid: int, memory: Mapped) -> bool:
+        """A semaphore may have a second name (sem_open(3)), so the mark "(deleted)" alone does not suffice."""
+        if not memory.inode or not memory.path.endswith(" (deleted)"):
+            return False
+        if memory.path.startswith(_WITHOUT_NAME):
+            return True
+        try:
+            file = os.stat(f"{self._proc.root}/{pid}/map_files/{memory.addresses}")
+            return file.st_nlink == 0 and file.st_ino == memory.inode
+        except OSError:  # it is for root alone
+            return memory.path.startswith(f"{_SEMAPHORES}/") and self._is_not_listed(pid, memory.inode)
+
+    def _is_not_listed(self, pid: int, inode: int) -> bool:
+        try:
+            with os.scandir(f"{self._proc.root}/{pid}/root{_SEMAPHORES}") as files:
+                return all(file.inode() != inode for file in files)
+        except OSError:
+            return False
+
+    def _is_alone(self, pid: int, memory: Mapped) -> bool:
+        wanted = f" {memory.device} {memory.inode} "
+        until = time.thread_time() + SECONDS
+        pids = self._proc.pids()
+        if len(pids) > _MOST_PROCESSES:
+            return False
+        for other in pids:
+            if other == pid:
+                continue
+            text = self._proc.text(f"{other}/maps")
+            if time.thread_time() > until:
+                return False
+            if self._may_be_forked(pid, other) if isinstance(text, Missing) else wanted in text:
+                return False
+        return True
+
+    def _may_be_forked(self, pid: int, other: int) -> bool:
+        """Of a process whose maps may not be read: memory without a name is had by fork alone, which leaves a process
+        in its session."""
+        own, its = self._proc.stat(pid), self._proc.stat(other)
+        return isinstance(own, Missing) or (not isinstance(its, Missing) and its.session == own.session)
