@@ -14,7 +14,7 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
-from gdbext.discovery.locks_pipes_sockets.shared_memory import Mapped, SharedMemory
+from gdbext.discovery.locks_pipes_sockets.shared_mappings import Mapped, SharedMemory
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer

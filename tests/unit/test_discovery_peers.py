@@ -60,6 +60,19 @@ def test_a_unix_socket_pair():
         assert peer.processes == (os.getpid(),)
 
 
+def test_a_unix_socket_whose_connection_nobody_has_accepted(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(str(tmp_path / "engine"))
+        listener.listen()
+        client.connect(str(tmp_path / "engine"))
+        peer = peer_of(RECEIVE, client.fileno())
+        assert peer.file.endswith("], not accepted yet")
+        assert peer.processes == (os.getpid(),)
+        accepted, _ = listener.accept()
+        with accepted:
+            assert not peer_of(RECEIVE, client.fileno()).file.endswith("yet")
+
+
 def test_a_socket_of_datagrams_takes_them_of_anybody(tmp_path):
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as box:
         assert peer_of(RECEIVE, box.fileno()).processes.code == Code.OTHER, "nobody can name it"

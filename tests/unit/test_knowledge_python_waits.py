@@ -120,6 +120,7 @@ def test_a_thread_that_serves_others_is_no_finding(text):
         "all_reduce torch/distributed/distributed_c10d.py < transfer_worker sglang/srt/disaggregation/mooncake/conn.py",
         "synchronize torch/cuda/__init__.py < _copy_loop vllm/v1/simple_kv_offload/copy_backend.py",
         "acquire filelock/_api.py < _monitor_loop lib/x.py",
+        "_poll_until_acquired filelock/_core/_acquire.py < cached lib/x.py",
         "step a.py < _heartbeat_loop lib/x.py",
         "wait threading.py < get queue.py < worker a.py",
     ],
@@ -139,3 +140,8 @@ def test_a_thread_that_does_more_than_wait_for_work_is_at_work(text):
 )
 def test_a_loop_that_has_called_something_is_not_idle(text):
     assert not judged(text, MAIN).idle
+
+
+@pytest.mark.parametrize("file", ["filelock.py", "filelock/_api.py", "filelock/_core/_acquire.py"])
+def test_a_lock_file_that_is_tried_again_has_one_rule_in_every_version_of_its_library(file):
+    assert judged(f"_poll_until_acquired {file} < cached lib/x.py", MAIN).rule == "file-lock"

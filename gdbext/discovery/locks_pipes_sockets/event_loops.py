@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.listening import listening
 from gdbext.discovery.locks_pipes_sockets.open_files import MOST_FILES, descriptors, file_of, read_fdinfo
-from gdbext.discovery.locks_pipes_sockets.sockets import unix_peers
+from gdbext.discovery.locks_pipes_sockets.sockets import unix_sockets
 from gdbext.discovery.proc.procfs import ProcFS
 
 _WATCHED = re.compile(r"^tfd:\s*(\d+)\s+events:\s*([0-9a-f]+)", re.MULTILINE)
@@ -43,5 +43,5 @@ def wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
     """Whether it is there for the process to wake up its own loop: an eventfd, or both ends of a pair of sockets."""
     if file.startswith("eventfd"):
         return True
-    peer = unix_peers().get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
+    peer = unix_sockets().peers.get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
     return bool(peer) and any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in descriptors(proc, pid))

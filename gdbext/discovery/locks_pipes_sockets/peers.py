@@ -24,7 +24,7 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
     read_fdinfo,
     states_and_names,
 )
-from gdbext.discovery.locks_pipes_sockets.sockets import connections, unix_peers
+from gdbext.discovery.locks_pipes_sockets.sockets import connections, unix_sockets
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
@@ -44,6 +44,7 @@ READS, WRITES = (
 _MOST_WAITS = 64
 _STEPS = 3  # a shell, what it runs, and what that runs
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+UNACCEPTED = ", not accepted yet"
 _GETEVENTS = 1  # IORING_ENTER_GETEVENTS
 _ANY = ("0.0.0.0:0", "[::]:0")
 
@@ -189,14 +190,16 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
             port = own[1].rpartition(":")[2]
             places = ((own[1], _ANY[0]), (f"0.0.0.0:{port}", _ANY[0]), (f"[::]:{port}", _ANY[1]))
             other = next((rows[key] for key in places if key in rows), 0)
-            text += ", not accepted yet"
+            text += UNACCEPTED
         away = Missing("its other end is on another host, or in another network namespace")
         return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
     name = takes_datagrams(proc, pid, inode) if reads else None
     if name is not None:
         return _Wait(tid, f"{name}, datagrams", Missing("whoever knows its name may send to it", Code.SENDERS))
-    peer = unix_peers().get(inode)
-    text = f"unix {file}"
+    known = unix_sockets()
+    peer, text = known.peers.get(inode), f"unix {file}"
+    if not peer and inode in known.unaccepted:
+        peer, text = known.unaccepted[inode], f"{text}{UNACCEPTED}"
     return _Wait(
         tid, text, _End(f"socket:[{peer}]", None) if peer else Missing("the kernel does not name its other end")
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
-from typing import Dict, Iterable, Iterator, List, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
@@ -95,27 +95,37 @@ def _address(text: str) -> str:
 # --- Unix sockets ---
 
 _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
-_SHOW_PEER, _PEER = 4, 2  # UDIAG_SHOW_PEER, UNIX_DIAG_PEER (linux/unix_diag.h)
+_SHOW_PEER, _SHOW_PENDING, _PEER, _PENDING = 4, 8, 2, 3  # UDIAG_SHOW_PEER, _ICONS, UNIX_DIAG_PEER, _ICONS
 _HEADER = struct.Struct("=IHHII")
+_SOCKET_OF_ANSWER = 16  # struct unix_diag_msg (linux/unix_diag.h)
 
 
-def unix_peers() -> Dict[int, int]:
-    """Inode of the other end by inode, of all connected Unix sockets of our network namespace; empty when refused."""
-    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF)
-    peers: Dict[int, int] = {}
+class UnixSockets(NamedTuple):
+    """By the inode of a Unix socket: that of its other end, and that of the listening socket whose owner has not
+    accepted its connection yet."""
+
+    peers: Dict[int, int]
+    unaccepted: Dict[int, int]
+
+
+def unix_sockets() -> UnixSockets:
+    """All connected Unix sockets of our network namespace; none when refused."""
+    show = _SHOW_PEER | _SHOW_PENDING
+    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, show, 0xFFFFFFFF, 0xFFFFFFFF)
+    found = UnixSockets({}, {})
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as link:  # NETLINK_SOCK_DIAG
             link.settimeout(_SECONDS)
             head = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
             link.sendto(head + request, (0, 0))
-            while _take(link.recv(1 << 18), peers):
+            while _take(link.recv(1 << 18), found):
                 pass
     except OSError:
         pass
-    return peers
+    return found
 
 
-def _take(data: bytes, peers: Dict[int, int]) -> bool:
+def _take(data: bytes, found: UnixSockets) -> bool:
     """Read one answer; False behind the last one."""
     at = 0
     while at + _HEADER.size <= len(data):
@@ -123,11 +133,16 @@ def _take(data: bytes, peers: Dict[int, int]) -> bool:
         if kind in (_DONE, _ERROR) or size < _HEADER.size:
             return False
         (inode,) = struct.unpack_from("=I", data, at + _HEADER.size + 4)
-        attribute = at + _HEADER.size + 16
-        while attribute + 8 <= at + size:
+        attribute = at + _HEADER.size + _SOCKET_OF_ANSWER
+        end = min(at + size, len(data))
+        while attribute + 4 <= end:
             length, name = struct.unpack_from("=HH", data, attribute)
-            if name == _PEER:
-                (peers[inode],) = struct.unpack_from("=I", data, attribute + 4)
+            words = data[attribute + 4 : min(attribute + length, end)]
+            numbers = [number for (number,) in struct.iter_unpack("=I", words[: len(words) & ~3])]
+            if name == _PEER and numbers:
+                found.peers[inode] = numbers[0]
+            elif name == _PENDING:
+                found.unaccepted.update((number, inode) for number in numbers if number)
             attribute += max(4, length + 3 & ~3)
         at += size + 3 & ~3
     return bool(data)

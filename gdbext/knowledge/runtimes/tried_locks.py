@@ -28,7 +28,10 @@ LOCK_FILES: Tuple[LockFileRow, ...] = (
         "wait", r"torch/utils/file_baton\.py$", "self", "torch/utils/file_baton.py", "lock_file_path", exists=True
     ),
     LockFileRow(
-        "acquire|_poll_until_acquired", r"(^|/)filelock(/_api)?\.py$", "lock_filename", "filelock BaseFileLock.acquire"
+        "acquire|_poll_until_acquired",
+        r"(^|/)filelock(/_\w+){0,3}\.py$",
+        "lock_filename",
+        "filelock BaseFileLock.acquire; 4.x _core/_acquire.py",
     ),
 )
 """A new library is a row."""

@@ -164,8 +164,9 @@ _STANDARD_LIBRARY = (
     python_wait(
         "file-lock",
         "io",
-        r"_?(acquire|lock|lock_file|obtain)(_(read|write)_lock|_lock)?|__enter__|_fcntl_flock|wait|_try_acquire|_do_acquire|i_am_locking",
-        r"(^|/)(filelock|filelock/_\w+|(py)?lockfile/\w+|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+|zc/lockfile/\w+"
+        r"_?(acquire|lock|lock_file|obtain)(_(read|write)_lock|_lock)?|__enter__|_fcntl_flock|wait|_try_acquire|_do_acquire|i_am_locking"
+        r"|_poll_until_acquired",
+        r"(^|/)(filelock(/_\w+){0,3}|(py)?lockfile/\w+|fasteners/\w+|portalocker/\w+|oslo_concurrency/\w+|zc/lockfile/\w+"
         r"|interprocess_lock|flufl/lock/\w+)\.py$",
         "filelock, fasteners, portalocker, oslo.concurrency, lockfile: locks that are files, tried again and again",
     ),

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from gdbext.discovery.locks_pipes_sockets.shared_memory import Mapped, SharedMemory
+from gdbext.discovery.locks_pipes_sockets.shared_mappings import Mapped, SharedMemory
 from gdbext.discovery.proc.procfs import ProcFS
 
 LINE = "7f00-7f10 rw-s 00000000 00:1a {}                 {}\n"
