@@ -153,6 +153,7 @@ class RemedyRule:
     line: str = ""  # regex: a line of the log must match this, one that `rules` know if there are some
     not_line: str = ""  # regex: none of them may match this
     crowded: Optional[bool] = None  # only where torch's store counts more members than there are / where it does not
+    killed_child: bool = False  # only where a child was killed, and its parent has not asked for its exit status
     last: bool = False  # only where no other row of the cause fits
 
 

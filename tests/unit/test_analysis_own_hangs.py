@@ -1,6 +1,7 @@
 """Who keeps the GIL while it waits, who waits for a child that was killed, who came late to a barrier; and their
 twins."""
 
+import signal
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from tests.unit.test_analysis_at_work import FUTEX, GETS, MAIN, READ, live, proc
 
 KILLED = Activity(1.0, ended=(Ended("python", 99, 9),))
 NAP = (230, 1, 1, 1, 0, 0, 0)
+EPOLL = (232, 5, 1, 1, 0xFFFFFFFF, 0, 0)
 YIELDS = ("sched_yield@libc.so.6", "ring_get@libring.so ring.cpp:15", "read@engine.py:8")
 NAPS = ("clock_nanosleep@libc.so.6", "usleep@libc.so.6", "wait_done@libext.so ext.cpp:9", "transfer@engine.py:8")
 TAKES_GIL = ("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "copy@engine.py:20")
@@ -96,6 +98,31 @@ def test_who_spins_for_what_a_killed_child_was_to_write_is_named():
 )
 def test_without_a_killed_child_or_while_it_computes_nobody_is_named(thread, activity, seconds):
     assert not over_time(process(0, thread, activity=activity), seconds=seconds).finding
+
+
+RESTS = (
+    "epoll_wait@libc.so.6",
+    "EpollSelector.select@selectors.py:468",
+    "BaseEventLoop._run_once@asyncio/base_events.py:1",
+)
+
+
+@pytest.mark.parametrize(
+    ("activity", "seconds", "cause"),
+    [
+        (KILLED, 21.0, "other"),
+        (KILLED, 5.0, "unknown"),
+        (Activity(1.0, ended=(Ended("python", 99, int(signal.SIGTERM)),)), 21.0, "unknown"),
+        (Activity(1.0), 21.0, "not-a-hang"),
+    ],
+    ids=["killed", "not for long", "it was asked to end", "no child was killed"],
+)
+def test_a_server_that_rests_although_its_engine_was_killed_is_no_idle_one(activity, seconds, cause):
+    loop = stack(*RESTS, *MAIN, syscall=EPOLL, state="S", switches=0)
+    found = over_time(process(0, loop, activity=activity), seconds=seconds)
+    assert found.cause == cause
+    assert ("pid 99 (python, SIGKILL)" in found.summary) == (activity == KILLED)
+    assert found.finding == (cause == "other")
 
 
 def test_who_naps_beside_a_killed_child_is_not_called_healthy():

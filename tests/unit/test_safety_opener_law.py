@@ -24,6 +24,8 @@ EXCEPTIONS = {
         inside_gdb/stacks/read_copies.py:_end_with inside_gdb/stacks/held_ranks.py:_HeldReading.alive
         discovery/locks_pipes_sockets/open_files.py:each_descriptor
         discovery/locks_pipes_sockets/open_files.py:descriptors
+        discovery/locks_pipes_sockets/shared_mappings.py:SharedMemory._has_no_name
+        discovery/locks_pipes_sockets/shared_mappings.py:SharedMemory._is_not_listed
         discovery/proc/procfs.py:ProcFS.pids discovery/proc/procfs.py:ProcFS.exists
         discovery/proc/procfs.py:ProcFS.tasks discovery/proc/procfs.py:ProcFS.open_files
         discovery/proc/procfs.py:ProcFS.owner discovery/proc/procfs.py:ProcFS.owner_of_files

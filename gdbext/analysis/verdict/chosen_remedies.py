@@ -233,6 +233,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if (rule.line or rule.not_line) and not _line_fits(rule, view):
         return False
+    if rule.killed_child and not any(one.activity and one.activity.killed for one in view.snapshot.processes):
+        return False
     if rule.crowded is not None and rule.crowded != is_crowded(view):
         return False
     blamed = _blamed(view, best)

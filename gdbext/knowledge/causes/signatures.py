@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "elsewhere: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("gone", "elsewhere", "key", "local", "leader", "starved", "stopped-member"),
+        ("gone", "elsewhere", "unanswered", "key", "local", "leader", "starved", "stopped-member"),
     ),
     Signature(
         "missing-rank",
@@ -262,6 +262,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "not-read",
             "stopped-holder",
             "spins_for_dead_child",
+            "rests_without_child",
             "signal_held_back",
             "held_by_debugger",
             "nobody",

@@ -1,11 +1,13 @@
-"""Processes that look at memory again and again for what a child was to write there, which was killed."""
+"""Processes whose child was killed, and which act as if it were there: they look at memory again and again for what it
+was to write, or rest."""
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+import signal
+from typing import Iterator, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import ended_child
-from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, looked_long
 from gdbext.analysis.progress.running import seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
@@ -15,6 +17,7 @@ from gdbext.model.activity import Ended
 from gdbext.model.verdict import Evidence
 
 _MOST_NAMED = 3
+_CRASHES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 
 def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
@@ -36,18 +39,48 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
         f"{seconds:.0f} s. {'A child was' if len(killed) == 1 else 'Children were'} killed: {', '.join(killed)}. Most "
         "likely the loop waits for what would have been written there."
     )
-    ended = (
-        Evidence(f"{text}: its parent has not asked for its exit status", index)
-        for text, (_, index) in zip(killed, gone)
-    )
     return Candidate(
         cause="other",
         confidence="low",
         summary=summary,
         culprits=tuple(spinning),
         victims=tuple(others),
-        evidence=(*evidence_of(spinning, others), *ended),
+        evidence=(*evidence_of(spinning, others), *_ended(gone)),
     )
+
+
+def rests_without_child(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, nobody acted or asked for the child's exit status."""
+    if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
+        return None
+    resting = [party for party in view.parties if any(one.signal in _CRASHES for one in _died(party))]
+    others = parties_without(view.parties, resting)
+    if not resting or not all(party.judged.idle for party in resting) or not all(map(_rests, others)):
+        return None
+    gone = [(child, party.index) for party in resting for child in _died(party)][:_MOST_NAMED]
+    killed = ", ".join(ended_child(child) for child, _ in gone)
+    summary = (
+        f"{start(who(resting))} {verb(resting, 'waits', 'wait')} for work in {where(resting[0])}, although "
+        f"{'a child was' if len(gone) == 1 else 'children were'} killed: {killed}. Nobody has asked for the exit "
+        "status since. Whoever waits for an answer of the child waits in vain."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(resting),
+        victims=tuple(others),
+        evidence=(*evidence_of(resting, others), *_ended(gone)),
+    )
+
+
+def _rests(party: Party) -> bool:
+    return party.judged.idle or party.kind in ("ipc-queue", "condvar-idle")
+
+
+def _ended(gone: Sequence[Tuple[Ended, int]]) -> Iterator[Evidence]:
+    for child, index in gone:
+        yield Evidence(f"{ended_child(child)}: its parent has not asked for its exit status", index)
 
 
 def _died(party: Party) -> Sequence[Ended]:
@@ -65,4 +98,4 @@ def _acts(one: Party) -> bool:
     return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
 
 
-LOST = (spins_for_dead_child,)
+LOST = (spins_for_dead_child, rests_without_child)

@@ -271,6 +271,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Find out what killed the child: its own log to the last line, and dmesg -T | grep -iE 'oom|killed process'; "
+        "restart the server, and let it watch its children (Process.sentinel, SIGCHLD)",
+        "a process that is killed cannot tell its parent, which waits on until it asks for the exit status",
+        "wait(2); proc_pid_stat(5), exit_code",
+        killed_child=True,
+    ),
+    RemedyRule(
+        "other",
         "Use lock guards (std::lock_guard; in Python `with`), and make mutexes in shared memory robust",
         "a thread that ends while holding a lock leaves it locked; a robust mutex reports that to the next owner "
         "(EOWNERDEAD)",
