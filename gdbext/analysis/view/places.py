@@ -12,6 +12,7 @@ from gdbext.analysis.stacks.text_kind import holder_for_debuggers, interrupted_i
 from gdbext.analysis.stacks.thread_kind import rules_matching
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.wording import CALLED, REACHED, closed, verb, who
+from gdbext.knowledge.frames.failures import DEVICE_CHECKS
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
@@ -37,6 +38,7 @@ LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _SLEEPS = ("mutex", "condvar-idle", "io")
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _SCOPES = regex(r"(?<=[<, ])(?:[A-Za-z_]\w*::)+(?=[A-Za-z_]\w*[>,])")
+_CHECKS_DEVICE = regex(DEVICE_CHECKS)
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
 _HIT = regex(HIT_ALONE.format(r"(?P<name>\S{1,200})") + r"(?: at (?P<place>\S{1,400}))?$")
 _SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
@@ -131,7 +133,8 @@ def where(party: Party) -> str:
         or outer is telling
         or (judged.engine_frame or 0) < (judged.frame or 0)
     ):
-        return place(telling)
+        caller = _caller_of_check(party, telling)
+        return called_from(party, place(telling), telling, caller) if caller is not None else place(telling)
     name = telling.function or "an unnamed function"
     if telling.language == "python" or NAMES.known_frame(telling).name is None:
         name = place(telling)
@@ -226,6 +229,14 @@ def _caller_of_report(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
         return None
     calls = calls_from(party, inner)
     return next((frame for frame in calls if frame.function and not reports_failure(frame.function)), None)
+
+
+def _caller_of_check(party: Party, telling: Optional[Frame]) -> Optional[Frame]:
+    """Whose call of the device it was that a check found to have failed."""
+    if party.group != "fatal" or telling is None or not _CHECKS_DEVICE.match(telling.function or ""):
+        return None
+    callers = calls_from(party, telling)[1:]
+    return next((frame for frame in callers if frame.function and not _CHECKS_DEVICE.match(frame.function)), None)
 
 
 def _exported(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
