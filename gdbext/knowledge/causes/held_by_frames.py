@@ -35,7 +35,8 @@ HELD: Tuple[HeldLock, ...] = (
         _GLIBC + r"(?:(?:m|c|re|p?v|aligned_)alloc|free|\w*memalign|cfree|int_\w*(?:alloc|free)\w*|malloc_\w+"
         r"|arena_get\w*|sysmalloc|systrim)(?:_impl)?$|(?:je|mi|rp|default|tc|scudo)_\w*(?:alloc|free|tcache|arena)\w*"
         r"|tcmalloc::|arena_\w+$|tcache_\w+$|huge_\w*alloc|operator (?:new|delete)",
-        _GLIBC + r"(?:int_\w*(?:alloc|free)\w*|malloc_consolidate|sysmalloc|systrim|unlink_chunk\w*|malloc_trim|mtrim|(?:default_|glibc_)?morecore)$"
+        _GLIBC + r"(?:int_\w*(?:alloc|free)\w*|malloc_consolidate|sysmalloc|systrim|unlink_chunk\w*|malloc_trim|mtrim"
+        r"|(?:default_|glibc_)?morecore)$"
         r"|(?:je_)?(?:arena|tcache|extent|huge|chunk)_\w+$|tcmalloc::|default_malloc$|alloc_slot$|alloc_group$",
         "glibc malloc/malloc.c; gperftools central_freelist.cc; jemalloc arena.c; musl mallocng",
         hooks=True,

@@ -102,7 +102,8 @@ REPORTERS = (
 """Functions that report a failure, or end the process for it: where it failed stands further out."""
 
 UNWINDERS = (
-    r"(?:backtrace|std::backtrace\w*|std::sys(?:_common)?::backtrace)::|_Unwind_\w+|unw_\w+|(?:.*::)?(?:print_?|capture_?|get_?)?"
+    r"(?:backtrace|std::backtrace\w*|std::sys(?:_common)?::backtrace)::|boost::(?:backtrace::|trace$)|_Unwind_\w+|unw_\w+"
+    r"|(?:.*::)?(?:print_?|capture_?|get_?)?"
     r"(?:[bB]ack_?[tT]race|[sS]tack_?[tT]race)(?:_handler)?$"
 )
 """Functions that walk the stack in which they are, for whoever prints it."""

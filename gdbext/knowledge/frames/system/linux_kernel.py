@@ -96,7 +96,7 @@ RULES = (
         r"|(ll|osc|mdc|ldlm|lov|ptlrpc|obd)_\w+|rpc_\w+|cxiWaitEventWait|kxWait\w*|(__)?cv_(timed)?wait\w*|zil_\w+"
         r"|txg_\w+|zio_wait|dmu_\w+"
         r"|wait_on_buffer|__wait_on_bit\w*|bit_wait_io|submit_bio_wait|blk_\w*wait\w*|sync_inodes\w*|writeback_\w+"
-        r"|balance_dirty_pages\w*",
+        r"|balance_dirty_pages\w*|fanotify_(handle_event|get_response)\w*",
         LEAF + 1,
     ),
     _function("kernel-futex", "condvar-idle", r"futex_wait\w*|do_futex|futex_do_wait|__x64_sys_futex", LEAF - 1),
