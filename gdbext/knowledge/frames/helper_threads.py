@@ -41,6 +41,9 @@ CALLERS = (
 """Rules of threads that stand in a helper's functions and are none."""
 
 
+_TBB_WAITS = r"(tbb|rml)::(\w+::)*(atomic_backoff|spin_wait_\w+|futex_\w+|binary_semaphore|thread_monitor)\b"
+"""What oneTBB's workers and callers, and programs of their own, wait with: it tells nothing of who waits."""
+
 RULES = (
     _caller(
         "openmp-caller",
@@ -77,7 +80,15 @@ RULES = (
     _pool("openmp-kmp", r"(__kmp_\w+|kmp_\w+|_INTERNAL\w*kmp\w*)", "libiomp5, libomp", "OpenMP pool"),
     _pool("blas-openblas", r"(blas_thread_server|openblas_\w+)$", "OpenBLAS", "BLAS pool"),
     _pool("blas-mkl", r"mkl_\w+_(idle|wait)\w*", "MKL", "BLAS pool"),
-    _pool("tbb", r"(tbb::|rml::)", "TBB"),
+    _pool("tbb", rf"(?!{_TBB_WAITS})(tbb::|rml::)", "TBB"),
+    FrameRule(
+        "tbb-semaphore",
+        "condvar-idle",
+        r"tbb::(\w+::)*(binary_semaphore::P|futex_wait)$",
+        "oneTBB semaphore.h: until somebody posts it",
+        rank=LEAF,
+    ),
+    _pool("tbb-worker", _TBB_WAITS, "oneTBB private_server.cpp", under=r"(tbb|rml)::(\w+::)*private_worker::"),
     _pool(
         "eigen-pool",
         r"(Eigen::\w*ThreadPool|Eigen::EventCount|tsl::thread|onnxruntime::concurrency|(tensorflow|tsl)::(thread::"
