@@ -19,11 +19,12 @@ from tests.inferiors.live.sixth_table import SIXTH
 from tests.inferiors.live.table import LIVE
 from tests.inferiors.live.tenth_table import TENTH
 from tests.inferiors.live.third_table import THIRD
+from tests.inferiors.live.thirteenth_table import THIRTEENTH
 from tests.inferiors.live.twelfth_table import TWELFTH
 
 SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
         "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH,
-        "live-11": ELEVENTH, "live-12": TWELFTH}  # fmt: skip
+        "live-11": ELEVENTH, "live-12": TWELFTH, "live-13": THIRTEENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -56,7 +57,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10", "live-11", "live-12"])
+@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10", "live-11", "live-12", "live-13"])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
