@@ -84,10 +84,6 @@ EVENT = ("do_futex_wait@libc.so.6", "wait@multiprocessing/synchronize.py:268", "
 RESULT = ("do_futex_wait@libc.so.6", "wait@threading.py:327", "result@concurrent/futures/_base.py:451")
 NEXT_TASK = ("do_futex_wait@libc.so.6", "__enter__@multiprocessing/synchronize.py:95",
              "get@multiprocessing/queues.py:102", "_process_worker@concurrent/futures/process.py:240")  # fmt: skip
-RPC = ("wait@threading.py:327", "_all_gather@torch/distributed/rpc/api.py:257", "train@a.py:3")
-ASKS_RPC = ("do_futex_wait@libc.so.6", "rpc_sync@torch/distributed/rpc/api.py:842", "train@a.py:2")
-ANSWERS_RPC = ("do_futex_wait@libc.so.6", "wait@threading.py:327", "when_loaded@a.py:1",
-               "_run_function@torch/distributed/rpc/internal.py:209")  # fmt: skip
 LEADER = ("main_process_first@transformers/training_args.py:9", "main@train.py:3")
 NOBODY = Missing("whoever makes the condition true wakes it")
 TIMEOUT = (
@@ -601,11 +597,6 @@ SCENES = {
     ),
     "a lock on a file that a stopped rank has": lambda: job(
         at(0, replace(pipe(1001), file="/a.lock", lock=True)), stopped(1)
-    ),
-    "a request that another rank handles": lambda: job(
-        rank(0, stack(*ASKS_RPC, lwp=1, syscall=FUTEX, switches=0)),
-        rank(1, thread(1, *RPC), stack(*ANSWERS_RPC, lwp=2, syscall=FUTEX, switches=0)),
-        rank(2, thread(1, *RPC)),
     ),
     "a ring without requests": lambda: job(at(0, replace(pipe(), file=UNASKED), call=("syscall@libc.so.6", *ENTRY))),
     "a named pipe that nobody reads": lambda: job(at(0, replace(pipe(), file=UNOPENED), call=OPENS), reducing(1)),

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from gdbext.analysis.progress.begun import HANDLERS, asks
+from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
     is_serving,
     is_working,
     looked_long,
-    other_ends,
     waits_inside,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
@@ -43,6 +42,8 @@ def at_rest(view: JobView) -> Optional[Candidate]:
         return None
     others = parties_without(others, polling)
     if not servers or not all(map(_takes_orders, others)) or any(map(asks, threads)):
+        return None
+    if any(is_owed_answer(view, party) for party in view.parties):
         return None
     if not (others or polling):
         return None

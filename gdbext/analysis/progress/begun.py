@@ -10,18 +10,21 @@ from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
 from gdbext.analysis.stacks.decisive import exits
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, signal_name, who
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.knowledge.runtimes.request_calls import ASKS_BY_NAME, REQUEST_CALLS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS, POOL_WORKER
 from gdbext.model.activity import Ended
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
+_REQUESTS = [(regex(function), regex(file)) for function, file, _ in REQUEST_CALLS]
+_ASKS, _OF_LIBRARIES = regex(ASKS_BY_NAME), regex(r"(^|/)(lib/python\d|site-packages|dist-packages)|^<")
 _TAKES = ("__enter__", "acquire", "put")
 MEETS = regex(r"Barrier\.wait$")
 _QUEUES = regex(r"(^|/)(queue|multiprocessing/queues)\.py$")
@@ -33,6 +36,30 @@ HANDLERS = regex(r"(\w+\.)?(process_request\w*|finish_request|handle|do_[A-Z]+)$
 """Functions of Python's servers in which a request is answered, or a client's next one is read."""
 _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
 """Rules of waits that an idle process has too: supervisors wait for the end of their workers."""
+
+
+def awaits_answer(view: JobView, one: Party) -> bool:
+    """Whether it waits for the answer to a request that it has sent to another process of the job."""
+    calls = one.thread.calls if one.thread is not None else ()
+    if not any(function.match(frame.function or "") and file.search(frame.file or "")
+               for frame in calls for function, file in _REQUESTS):  # fmt: skip
+        return False
+    others = {process.pid for process in view.snapshot.processes} - {one.process.pid}
+    ends = other_ends(one)
+    return bool(ends) and all(pids and others.issuperset(pids) for pids in ends)
+
+
+def _seems_to_ask(one: Party) -> bool:
+    """Whether it receives in a function whose name says that it asks for something."""
+    if one.kind not in ("io", "ipc-queue") or one.judged.idle:
+        return False
+    own = (frame for frame in _python_calls(one) if not _OF_LIBRARIES.search(frame.file or ""))
+    return any(_ASKS.match(frame.function or "") for frame in islice(own, 1))
+
+
+def is_owed_answer(view: JobView, one: Party) -> bool:
+    """Whether it waits for an answer, by what it has called or by the names of its own functions."""
+    return awaits_answer(view, one) or _seems_to_ask(one)
 
 
 def asks(one: Party) -> bool:
@@ -97,6 +124,11 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
     for child in ended[:1]:
         yield f"{ended_child(child)} has ended, and its parent {who([party])} has not asked for the exit status"
     own = threads_of(view, party.index)
+    for one in own:
+        if awaits_answer(view, one) and stands(one):
+            yield f"{who([one])} waits in {closed(where(one))} for the answer to a request"
+    if _seems_to_ask(party):
+        yield f"{who([party])} waits in {closed(where(party))} for what seems to be the answer to a request"
     is_fed = any(map(_feeds, own))
     for loop in own:
         yield from unfinished(loop, is_fed)

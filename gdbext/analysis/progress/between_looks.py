@@ -74,9 +74,15 @@ def between_copies(
             continue
         if thread.still == 0 and not has_run(thread):
             unmoved.append(process.index)
-        elif _went_on(thread, one):
+        elif _went_on(thread, one) and not _starves(thread, judgement):
             went.append(process.index)
     return tuple(went), tuple(unmoved)
+
+
+def _starves(thread: ThreadStack, judgement: ProcessJudgement) -> bool:
+    """Whether it kept Python's GIL, which another thread waits for: it has not come back to code of Python, where it
+    would have let it go."""
+    return thread.gil is True and any(one.kind == "gil" for one in judgement.threads)
 
 
 def has_run(thread: ThreadStack) -> bool:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Collection, List, Optional, Sequence
 
-from gdbext.analysis.progress.begun import asks, begun
+from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_work import is_serving, looked_long, other_ends, waits_for_child
+from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN
-from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.model.codes import Given
 from gdbext.model.stack import ThreadStack
 
@@ -38,7 +37,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.snapshot.absent
         or len(leaders) < len(others)
         or is_majority(others, view)
-        or any(map(asks, others))
+        or any(asks(one) or is_owed_answer(view, one) for one in others)
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
         or any(begun(view, party) for party in idle)
     ):
@@ -208,7 +207,7 @@ def _on_their_own(view: JobView, rest: Sequence[Party]) -> List[Party]:
 
 def _idle_replica(view: JobView, followers: Sequence[Party], leaders: Sequence[Party]) -> bool:
     """Whether those who are in no collective wait for requests, and the others for what they tell them to do."""
-    orders = all(party.judged.collective in FROM_ONE for party in followers)
+    orders = all(party.takes_orders for party in followers)
     return orders and bool(leaders) and all(is_serving(view, party) for party in leaders)
 
 

@@ -7,20 +7,28 @@ Whoever waits without a timeout and was woken between two copies has got what it
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
-from gdbext.analysis.progress.begun import begun, wants_lock
+from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    COMMUNICATION,
+    JobView,
+    Party,
+    calls_of,
+    other_ends,
+    parties_without,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, FROM_ONE, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
@@ -104,21 +112,22 @@ def amid_something(view: JobView) -> Optional[Candidate]:
     """Nobody works, and some that wait like idle ones have begun something: it may end when a request comes."""
     if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
-    amid = {party: begun(view, party) for party in view.parties if _waits_for_requests(view, party)}
+    may_rest = (one for one in view.parties if _waits_for_requests(view, one) or is_owed_answer(view, one))
+    amid = {party: begun(view, party) for party in may_rest}
     amid = {party: sign for party, sign in amid.items() if sign}
     others = parties_without(view.parties, list(amid))
     if not amid or not all(waits_inside(view, party) for party in others):
         return None
-    summary = (
-        f"It is not clear yet whether anything hangs: {next(iter(amid.values()))}. Apart from that, {who(list(amid))} "
-        f"{verb(list(amid), 'waits', 'wait')} for requests."
-    )
+    resting = [one for one in view.parties if _waits_for_requests(view, one) and not is_owed_answer(view, one)]
+    summary = f"It is not clear yet whether anything hangs: {next(iter(amid.values()))}."
+    if resting:
+        summary += f" Apart from that, {who(resting)} {verb(resting, 'waits', 'wait')} for requests."
     return not_clear(view, summary, evidence_of((), list(amid)))
 
 
 def followers_wait(view: JobView) -> Optional[Candidate]:
     """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
-    following = [party for party in view.of(*COMMUNICATION) if party.judged.collective in FROM_ONE]
+    following = [party for party in view.of(*COMMUNICATION) if party.takes_orders]
     leaders = parties_without(view.parties, following)
     if (
         not following
@@ -183,12 +192,6 @@ def _asks_another(party: Party) -> bool:
     if any(not isinstance(one.processes, Missing) and party.process.pid in one.processes for one in back):
         return False
     return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in other_ends(party))
-
-
-def other_ends(party: Party) -> List[Tuple[int, ...]]:
-    """Who has the other end of what its thread waits for."""
-    peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
-    return [one for one in peers if not isinstance(one, Missing)]
 
 
 def is_independent_job(view: JobView) -> bool:

@@ -10,6 +10,7 @@ from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
 from gdbext.knowledge.frames.python.interpreter import STARTERS
+from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import JobSnapshot, RankSnapshot
@@ -133,6 +134,11 @@ class Party:
         names = _ROOTS.get(self.judged.collective or "")
         value = self.judged.captures.get("root") if names else None
         return value if isinstance(value, int) else self._named(names)
+
+    @property
+    def takes_orders(self) -> bool:
+        """Whether its collective brings it the data of another rank, which may be what to do next."""
+        return self.judged.collective in FROM_ONE and (self.root is None or self.root != self.process.rank)
 
     def _named(self, names: Optional[Tuple[str, str]]) -> Optional[int]:
         """The rank that an argument names by its number in the job, or in the group."""
@@ -354,6 +360,12 @@ def calls_of(party: Party, outside: int = -1) -> List[str]:
     if party.thread is None:
         return []
     return [frame.function or "" for frame in party.thread.calls[outside + 1 :]]
+
+
+def other_ends(party: Party) -> List[Tuple[int, ...]]:
+    """Who has the other end of what its thread waits for."""
+    peers = (one.processes for one in party.process.peers if one.thread == party.lwp)
+    return [one for one in peers if not isinstance(one, Missing)]
 
 
 def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:

@@ -12,7 +12,14 @@ from gdbext.analysis.causes import causes_in_logs, witness_evidence
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
-from gdbext.analysis.progress.own_hangs import blocked_signals, dead_children, in_debugger, kept_gil, loop_tasks
+from gdbext.analysis.progress.own_hangs import (
+    blocked_signals,
+    dead_children,
+    in_debugger,
+    kept_gil,
+    loop_tasks,
+    unanswered_requests,
+)
 from gdbext.analysis.unread import unread_ranks
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party
@@ -41,6 +48,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *blocked_signals.LOST,
         *kept_gil.LOST,
         *in_debugger.LOST,
+        *unanswered_requests.LOST,
         *own_work.LOST,
         *at_rest.LOST,
     ),

@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "elsewhere: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("gone", "elsewhere", "unanswered", "key", "local", "leader", "starved", "stopped-member"),
+        ("gone", "elsewhere", "key", "local", "leader", "starved", "stopped-member"),
     ),
     Signature(
         "missing-rank",
@@ -169,7 +169,10 @@ SIGNATURES: Tuple[Signature, ...] = (
         "another thread waits for the GIL at one place",
         "native code checks again and again for something that only Python code does, and has not released the GIL",
         "CPython C API, PyEval_SaveThread; ctypes.PyDLL",
-        ("keeps_gil",),
+        (
+            "keeps_gil",
+            "keeps_gil_in_collective",
+        ),
     ),
     Signature(
         "lock-order-deadlock",
@@ -263,6 +266,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "stopped-holder",
             "spins_for_dead_child",
             "rests_without_child",
+            "request_unanswered",
             "signal_held_back",
             "held_by_debugger",
             "nobody",

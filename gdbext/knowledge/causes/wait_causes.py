@@ -398,15 +398,6 @@ CAUSES: Tuple[CauseRow, ...] = (
         most="low",
     ),
     CauseRow(
-        "unanswered",
-        "missing-rank",
-        "{Waiter} waits for {through}, which {root} may be handling. {Culprit_is_in} {Others_wait}",
-        "torch distributed/rpc/internal.py",
-        via=("answered by",),
-        ends=("thread", "condition", "lock"),
-        most="medium",
-    ),
-    CauseRow(
         "elsewhere",
         "missing-rank",
         "{Victims} {wait} {in_what}; {behind} {have_behind} not reached {it}. {Culprit_is_in}",

@@ -25,7 +25,6 @@ _LINKS = {
     "member": "not there yet:",
     "runs": "busy with",
     "other end": "other end open in",
-    "answered by": "may be answered by",
     "ended": "held by an ended thread:",
     "forked": "held at the fork by",
     "called elsewhere": "in another operation:",

@@ -10,9 +10,9 @@ from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.model.codes import Given
 
 _OF_ITS_OWN = ("elsewhere", "lock")
@@ -47,6 +47,39 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
     return None
 
 
+def keeps_gil_in_collective(view: JobView) -> Optional[Candidate]:
+    """No rank does anything but wait for others, and one of them has the GIL meanwhile, which another of its threads
+    wants: what that was to do comes too late for whoever waits for it."""
+    stand = all(party.group in (*COMMUNICATION, "init", "lock") for party in view.parties)
+    if view.given is not Given.LIVE or not view.has_two_looks or view.moved or not stand or len(view.parties) < 2:
+        return None
+    for index in range(len(view.processes)):
+        threads = threads_of(view, index)
+        keeper = next((one for one in threads if _keeps_for_others(one)), None)
+        starved = [one for one in threads if one.kind == "gil" and one.judged.helper is None]
+        if keeper is None or not starved:
+            continue
+        summary = (
+            f"{start(who([keeper]))} holds Python's GIL while it waits for other ranks in {closed(where(keeper))} and "
+            f"{who(starved)} {verb(starved, 'waits', 'wait')} for the GIL. If another rank waits for a call of "
+            f"{who(starved)}, neither side goes on: native code must release the GIL before it waits."
+        )
+        others = parties_without(view.parties, [party for party in view.parties if party.index == index])
+        return Candidate(
+            cause="gil-deadlock",
+            confidence="low",
+            summary=summary,
+            culprits=(keeper,),
+            victims=tuple(others),
+            evidence=evidence_of([keeper, *starved], others),
+        )
+    return None
+
+
+def _keeps_for_others(one: Party) -> bool:
+    return one.thread is not None and one.thread.gil is True and one.group in (*COMMUNICATION, "init")
+
+
 def _in_all_looks(view: JobView, one: Party, gil: Optional[bool]) -> bool:
     """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
     found = [_marks(look, one, gil) for look in (*view.before, view)]
@@ -64,4 +97,4 @@ def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
     return tuple(marks) if all(marks) else ()
 
 
-LOST = (keeps_gil,)
+LOST = (keeps_gil, keeps_gil_in_collective)

@@ -25,6 +25,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
     WAITS,
     WORK,
 )
+from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
@@ -35,6 +36,7 @@ from gdbext.model.text.patterns import regex
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
+_NAPS, _ENDS = regex(r"sleep$"), tuple(map(regex, (ENDS, STOPS)))
 _MOST_SHOWN = 4
 _OUTSIDE = ""
 _FROM_OUTSIDE = {_OUTSIDE, ROOM}
@@ -111,12 +113,21 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     for task in tasks:
         if _kind(task) in (LOCKS, TURNS, CHANGES):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
+        if _ends_something(task):
+            yield f"{_label(task)} of an event loop checks in {closed(_place(task))} again and again for an end"
         if _kind(task) == ROOM and stands(loop):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for room to write"
     futures = [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
     if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
+
+
+def _ends_something(task: PythonTask) -> bool:
+    """Whether it naps in a function that ends something, for what has not ended yet."""
+    inner, caller = task.frames[0], _caller(task)
+    naps = _NAPS.match(inner.function or "") and _ASYNCIO.search(inner.file or "")
+    return bool(naps) and any(pattern.match(caller.function or "") for pattern in _ENDS)
 
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Dict, List
 
-from gdbext.analysis.progress.pool_tasks import inside_task, stands, waits_for_result
+from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.slow import has_its_lock
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import by_frames
 from gdbext.analysis.waits.edges.other_frames import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader
-from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.model.codes import Given
 
 
@@ -24,7 +23,6 @@ def after_general_rules(drawing: Drawing) -> None:
     """Those that stand beside them."""
     _forked(drawing)
     _pools(drawing)
-    _answers(drawing)
     _local_barriers(drawing)
     _threads_apart(drawing)
     by_frames.lock_files(drawing)
@@ -87,25 +85,6 @@ def _pools(drawing: Drawing) -> None:
         drawing.join(rank, queue, party.kind, "inferred", drawing.fact(party))
         for one in tasks:
             drawing.join(queue, drawing.rank(one), "other end", "inferred")
-
-
-def _answers(drawing: Drawing) -> None:
-    """Who waits for the answer to a request, and tasks of other processes that wait: one of them may be that request.
-    What they wait for in their turn is not drawn for a thread that stands beside the one that decides."""
-    for party in drawing.view.parties:
-        if party.judged.rule not in REQUESTS or (party.thread is not None and party.thread.switches):
-            continue
-        others = (index for index in range(len(drawing.view.processes)) if index != party.index)
-        threads = (one for index in others for one in threads_of(drawing.view, index))
-        tasks = [one for one in threads if inside_task(one) and stands(one)]
-        if not tasks:
-            continue
-        rank = drawing.rank(party)
-        answer = drawing.resource("queue", f"answer:{rank.id}", "the answer to a request")
-        drawing.clear(rank)
-        drawing.join(rank, answer, party.kind, "named", drawing.fact(party))
-        for one in tasks:
-            drawing.join(answer, drawing.of(one), "answered by", "inferred", drawing.fact(one))
 
 
 def _local_barriers(drawing: Drawing) -> None:

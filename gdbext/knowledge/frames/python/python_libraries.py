@@ -165,19 +165,10 @@ RULES = (
         "Horovod and BytePS: waits until the background thread has done the collective",
         rank=PYTHON + 1,
     ),
-    python_wait(
-        "torch-rpc-meeting",
-        "gloo",
-        r"_all_gather|_wait_all_workers|_barrier",
-        r"torch/distributed/rpc/api\.py$",
-        "torch RPC: init_rpc() and shutdown() wait until all workers have called them",
-        rank=PYTHON + 1,
-        collective="barrier",
-    ),
     _soft(
         "torch-rpc",
         "ipc-queue",
-        r"rpc_sync|_invoke_rpc|shutdown|_?wait_all|to_here|local_value"
+        r"rpc_sync|_invoke_rpc|_wait_all_workers|_all_gather|_barrier|shutdown|_?wait_all|to_here|local_value"
         r"|_rref_\w+|wrapper",
         r"torch/distributed/rpc/\w+\.py$",
         "torch RPC: waits for the answer of another worker",

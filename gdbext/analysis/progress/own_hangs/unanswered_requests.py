@@ -1,0 +1,57 @@
+"""Requests that one process of a job has sent to another, which rests: nobody works on the answer."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional, Tuple
+
+from gdbext.analysis.progress.begun import awaits_answer
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
+from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, verb, who
+
+
+def request_unanswered(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, the one waited, and no thread of the other one moved."""
+    if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
+        return None
+    for asking, asked in _requests(view):
+        if not all(map(_rests, asked)):
+            continue
+        owe = [party for party in view.parties if party.index in {one.index for one in asked}]
+        others = parties_without(view.parties, owe)
+        summary = (
+            f"{start(who([asking]))} waits in {closed(where(asking))} for the answer to a request. It has sent that to "
+            f"{who(owe)}, which {verb(owe, 'is', 'are')} idle in {closed(where(owe[0]))}: nobody works on the answer."
+        )
+        return Candidate(
+            cause="other",
+            confidence="medium" if all(map(stands, asked)) else "low",  # else a timer may lead to the answer
+            summary=summary,
+            culprits=tuple(owe),
+            victims=tuple(others),
+            evidence=evidence_of(owe, others),
+        )
+    return None
+
+
+def _requests(view: JobView) -> Iterator[Tuple[Party, List[Party]]]:
+    """Each thread that waits for an answer, and all threads of the processes that may give it."""
+    indexes = {process.pid: process.index for process in view.snapshot.processes}
+    for index in range(len(view.processes)):
+        for one in threads_of(view, index):
+            if stands(one) and awaits_answer(view, one):
+                pids = {pid for pids in other_ends(one) for pid in pids}
+                asking = next((party for party in view.parties if party.thread is one.thread), one)
+                yield asking, [other for pid in pids for other in threads_of(view, indexes[pid])]
+
+
+def _rests(one: Party) -> bool:
+    """Whether it waits for work, or serves others, and was not woken in between."""
+    idle = one.judged.idle or one.judged.helper is not None or one.kind in ("ipc-queue", "condvar-idle")
+    return idle and one.thread is not None and not one.thread.switches
+
+
+LOST = (request_unanswered,)
