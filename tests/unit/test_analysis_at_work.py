@@ -145,6 +145,16 @@ def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
     assert (found.cause, found.finding) == ("not-a-hang", False)
 
 
+@pytest.mark.parametrize(("source", "cause"), [(0, "not-a-hang"), (1, "missing-rank")], ids=["the leader", "itself"])
+def test_who_gives_the_data_of_a_broadcast_takes_no_orders(source, cause):
+    leader = rank(0, stack(*SELECTS, *LOOPS, "serve@program.py:4", *MAIN, state="S", switches=0))
+    one = broadcasting(1)
+    frames = one.threads[0].frames
+    called = replace(frames[2], captures={"group": "0", "ranks": "0,1", "group_src": source})
+    one = replace(one, threads=(replace(one.threads[0], frames=(*frames[:2], called, *frames[3:])),))
+    assert judge(job(leader, one, apart=0.5)).verdict.cause == cause
+
+
 @pytest.mark.parametrize(("then", "cause"), [(100, "unknown"), (9, "not-a-hang")], ids=["it waits back", "it does not"])
 def test_followers_of_a_leader_whose_front_end_waits_for_it_in_turn(then, cause):
     back = Peer(99, "pipe:[8]", (then,), ("S",), ("python",))

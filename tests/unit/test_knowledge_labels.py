@@ -9,7 +9,14 @@ from gdbext.analysis.causes import causes_in_logs, watchdog_logs
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.progress import at_rest, healthy, own_work
-from gdbext.analysis.progress.own_hangs import blocked_signals, dead_children, in_debugger, kept_gil, loop_tasks
+from gdbext.analysis.progress.own_hangs import (
+    blocked_signals,
+    dead_children,
+    in_debugger,
+    kept_gil,
+    loop_tasks,
+    unanswered_requests,
+)
 from gdbext.analysis.stacks.thread_kind import Judged
 from gdbext.analysis.waits import changing_hands
 from gdbext.analysis.waits.facts_beside_stacks import PATTERNS
@@ -89,6 +96,7 @@ _ROOMS = (
     at_rest,
     blocked_signals,
     dead_children,
+    unanswered_requests,
     in_debugger,
     kept_gil,
     loop_tasks,

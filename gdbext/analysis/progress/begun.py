@@ -15,8 +15,8 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, signal_name, who
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.frames.python.request_calls import ASKS_BY_NAME, REQUEST_CALLS
 from gdbext.knowledge.frames.system.libc import JOINS
-from gdbext.knowledge.runtimes.request_calls import ASKS_BY_NAME, REQUEST_CALLS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS, POOL_WORKER
 from gdbext.model.activity import Ended
