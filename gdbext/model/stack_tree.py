@@ -30,3 +30,4 @@ class StackTree:
     roots: Tuple[TreeNode, ...]
     folded: Mapping[str, int] = field(default_factory=dict)  # {"nccl-proxy": 16, "pool": 480}
     counts: str = "rank"  # what the numbers in `ranks` are: "rank" or "process"
+    tasks: Tuple[TreeNode, ...] = ()  # tasks of event loops: their outermost coroutines; `threads` counts tasks

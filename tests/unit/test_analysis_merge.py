@@ -5,7 +5,8 @@ from dataclasses import replace
 from gdbext.analysis.stacks.merged_stacks import LONGEST_STACK, merge
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.stack import Frame, ThreadStack
-from tests.unit.stacks import ENTRY, inside, job, nameless, rank, stack, syncing
+from gdbext.model.tasks import PythonTask
+from tests.unit.stacks import ENTRY, frame, inside, job, nameless, rank, stack, syncing
 
 MAIN = Frame("main", "/opt/engine")
 
@@ -72,3 +73,18 @@ def test_a_recursion_is_cut_at_the_inner_end():
     tree = merge(nameless(stack("read@libc.so.6", *["walk@engine"] * 5000, "main@engine")))
     names = chain(tree.roots[0])
     assert (names[0], len(names)) == ("main", LONGEST_STACK)
+
+
+def test_equal_tasks_of_event_loops_are_one_branch():
+    def loop(number, *names):
+        waits = tuple(
+            PythonTask(7, (frame("Event.wait@asyncio/locks.py:213"), frame(f"{name}@a.py:4"))) for name in names
+        )
+        return rank(number, stack("epoll_wait@libc.so.6", "main@engine"), tasks=(*waits, PythonTask(7, ())))
+
+    tree = merge(job(loop(0, "respond", "respond"), loop(1, "respond", "serve")))
+    assert [(one.function, one.ranks, one.threads) for one in tree.tasks] == [
+        ("respond", (0, 1), 3),
+        ("serve", (1,), 1),
+    ]
+    assert tree.tasks[0].children[0].function == "Event.wait"

@@ -181,7 +181,12 @@ def test_jobs():
 def test_a_tree_is_a_flat_list_in_which_each_call_names_its_caller():
     leaf = TreeNode("leaf", (1,), threads=3)
     root = TreeNode("main", (0, 1), module="/bin/x", file="m.c", line=4, children=(leaf, TreeNode(None, (0,))))
-    got = document(StackTree((root,), {"pool": 2}))
+    task = TreeNode("serve", (0,), threads=9, children=(TreeNode("wait", (0,), threads=9),))
+    got = document(StackTree((root,), {"pool": 2}, tasks=(task,)))
+    assert [(node["caller"], node["function"], node["threads"]) for node in got["tasks"]] == [
+        (None, "serve", 9),
+        (0, "wait", 9),
+    ]
     assert [(node["id"], node["caller"], node["function"], node["ranks"]) for node in got["nodes"]] == [
         (0, None, "main", [0, 1]),
         (1, 0, "leaf", [1]),

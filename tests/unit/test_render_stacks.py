@@ -51,6 +51,23 @@ def test_the_number_of_threads_is_told_when_it_is_not_that_of_the_ranks():
     ]
 
 
+def test_tasks_of_event_loops_stand_below_the_threads():
+    waits = joined(tree_of((Frame("Event.wait", language="python"), PYTHON), (0, 1), threads=7))
+    tree = StackTree((joined(tree_of((MAIN,), (0, 1))),), {"pool": 8}, tasks=(waits,))
+    assert render(tree, STYLE) == [
+        "ranks  outermost call first",
+        "0-1    main  main.cc:4",
+        "Background threads omitted: 8 pool threads",
+        "",
+        "ranks  tasks of event loops, outermost coroutine first",
+        "0-1    forward  model.py:41  7 tasks",
+        "       Event.wait",
+    ]
+    assert compact_tree(tree, STYLE, 10)[-1] == "       Event.wait"
+    many = StackTree((), tasks=tuple(TreeNode(f"task{number}", (number,)) for number in range(60)))
+    assert [len(compact_tree(many, STYLE, 10)), compact_tree(many, STYLE, 10)[-1]] == [28, "… 36 more lines"]
+
+
 def test_python_frames_differ_from_native_ones():
     tree = StackTree((joined(tree_of((LOOP, PYTHON), (0,))),))
     python, native = render(tree, Style(80, color=True))[1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from gdbext.analysis.stacks.process_kind import judge_process
 from gdbext.model.job import JobSnapshot
@@ -54,6 +54,7 @@ def merge(snapshot: JobSnapshot, judgements: Optional[Sequence[ProcessJudgement]
     numbers = [process.rank for process in snapshot.processes]
     by_rank = None not in numbers and len(set(numbers)) == len(numbers)
     stacks: Dict[int, _Stack] = {}
+    tasks: Dict[int, _Stack] = {}
     folded: Dict[str, int] = {}
     for process, judgement in zip(snapshot.processes, judged):
         number = process.rank if by_rank and process.rank is not None else process.index
@@ -61,15 +62,27 @@ def merge(snapshot: JobSnapshot, judgements: Optional[Sequence[ProcessJudgement]
             if aside is not None and thread.id != judgement.wait.thread:
                 folded[aside] = folded.get(aside, 0) + 1
             elif thread.calls:
-                stack = stacks.get(id(thread.calls))
-                if stack is None:
-                    stack = stacks[id(thread.calls)] = _Stack(thread.calls)
-                stack.ranks.add(number)
-                stack.threads += 1
+                _count(stacks, thread.calls, number)
+        for task in process.tasks:
+            if task.frames:
+                _count(tasks, task.frames, number)
+    return StackTree(_tree(stacks), folded, "rank" if by_rank else "process", _tree(tasks))
+
+
+def _count(stacks: Dict[int, _Stack], calls: Sequence[Frame], number: int) -> None:
+    """One more thread or task that has these calls."""
+    stack = stacks.get(id(calls))
+    if stack is None:
+        stack = stacks[id(calls)] = _Stack(calls)
+    stack.ranks.add(number)
+    stack.threads += 1
+
+
+def _tree(stacks: Mapping[int, _Stack]) -> Tuple[TreeNode, ...]:
     top = _Node(None)
     for stack in stacks.values():
         _add(top, stack)
-    return StackTree(_finished(top), folded, "rank" if by_rank else "process")
+    return _finished(top)
 
 
 def _set_aside(judged: ProcessJudgement) -> List[Optional[str]]:

@@ -49,8 +49,16 @@ class SeenCommunicator(NamedTuple):
 
 
 def _flat(tree: StackTree) -> Sequence[FlatNode]:
+    return _nodes(tree.roots)
+
+
+def _flat_tasks(tree: StackTree) -> Sequence[FlatNode]:
+    return _nodes(tree.tasks)
+
+
+def _nodes(roots: Sequence[TreeNode]) -> Sequence[FlatNode]:
     nodes: List[FlatNode] = []
-    todo: List[Tuple[Optional[int], TreeNode]] = [(None, root) for root in reversed(tree.roots)]
+    todo: List[Tuple[Optional[int], TreeNode]] = [(None, root) for root in reversed(roots)]
     while todo:
         caller, node = todo.pop()
         todo.extend((len(nodes), child) for child in reversed(node.children))
@@ -88,7 +96,7 @@ ROWS: Mapping[type, Rows] = {
     RankOutputs: rows("command outputs"),
     RankOutput: rows("rank=process.rank pid=process.pid inferior=number text:lines error:lines"),
     Origin: rows("files taken_at hosts"),
-    StackTree: rows("counts", computed("nodes", _flat), "folded"),
+    StackTree: rows("counts", computed("nodes", _flat), "folded", computed("tasks", _flat_tasks)),
     FlatNode: rows(
         "id caller function=call.function module=call.module file=call.file line=call.line language=call.language",
         "ranks=call.ranks threads=call.threads",

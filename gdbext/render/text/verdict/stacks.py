@@ -35,6 +35,7 @@ _C_FILE = re.compile(
     r"(^|/)(pthread_\w+|lowlevellock|futex-internal|raise|abort|clone3?|libc[_-]start\w*|syscall-template)\.[chS]$"
 )
 _MOST_OF_USER = 24
+_MOST_OF_TASKS = 24  # lines, beside an answer
 _VDSO = ("clock_gettime", "gettimeofday", "time", "getcpu")
 
 _Call = Union[TreeNode, Frame]
@@ -68,13 +69,25 @@ class _Line:
 
 def tree_lines(tree: StackTree, style: Style) -> List[str]:
     """The whole tree, and which threads were set aside."""
+    tasks = _task_lines(tree, style, MOST_LINES)
     if not tree.roots:
-        return ["No stack of a working thread was read.", *_set_aside(tree, style)]
+        return ["No stack of a working thread was read.", *_set_aside(tree, style), *tasks]
     drawn = list(_Drawing(_WHOLE, style).fork(tree.roots))
     lines = _laid_out(drawn[:MOST_LINES], tree.counts, style)
     if len(drawn) > MOST_LINES:
         lines.append(f"{style.ellipsis} {counted(len(drawn) - MOST_LINES, 'more line')}")
-    return lines + _set_aside(tree, style)
+    return [*lines, *_set_aside(tree, style), *tasks]
+
+
+def _task_lines(tree: StackTree, style: Style, budget: int) -> List[str]:
+    """What tasks of event loops wait in: their threads wait for events, whatever hangs."""
+    drawn = list(_Drawing(_WHOLE, style).fork(tree.tasks)) if tree.tasks else []
+    if not drawn:
+        return []
+    title = "tasks of event loops, outermost coroutine first"
+    lines = _laid_out(drawn[:budget], tree.counts, style, title=title, unit="task")
+    more = [f"{style.ellipsis} {counted(len(drawn) - budget, 'more line')}"] if len(drawn) > budget else []
+    return ["", *lines, *more]
 
 
 def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet[int] = frozenset()) -> List[str]:
@@ -82,8 +95,8 @@ def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet
 
     Branches in which only `culprits` are (numbers as in the tree) come first and stand out.
     """
-    aside = _set_aside(tree, style)
-    room = max(budget - len(aside) - 1, 4)
+    aside = [*_set_aside(tree, style), *_task_lines(tree, style, _MOST_OF_TASKS)]
+    room = max(budget - len(_set_aside(tree, style)) - 1, 4)
     drawn: List[_Line] = []
     for limits, whole in (*((limits, True) for limits in _TIGHTER), (_TIGHTER[-1], False)):
         drawn = list(_Drawing(limits, style, culprits, whole).fork(tree.roots))
@@ -214,22 +227,30 @@ def _says_little(call: _Call) -> bool:
     return call.function in (None, *_VDSO) or bool(_C_LIBRARY.search(call.module or ""))
 
 
-def _laid_out(lines: Sequence[_Line], counts: str, style: Style, culprits: FrozenSet[int] = frozenset()) -> List[str]:
-    """The ranks on the left, the calls on the right, cut to the width."""
+def _laid_out(
+    lines: Sequence[_Line],
+    counts: str,
+    style: Style,
+    culprits: FrozenSet[int] = frozenset(),
+    title: str = "outermost call first",
+    unit: str = "thread",
+) -> List[str]:
+    """The ranks on the left, the calls on the right, cut to the width. `unit`: what is counted where more than one of
+    them stands in a call."""
     first = 1 if counts == "process" else 0  # processes of a text are counted from 1, as in its sentences
     sets = [rank_set([number + first for number in line.ranks], style, _RANKS_WIDTH) for line in lines]
-    title = {"rank": "ranks", "process": "processes"}.get(counts, clean(counts, style))
-    left = max([len(title), *map(len, sets)]) + 2
-    header = style.paint(title.ljust(left) + "outermost call first", "dim")
+    numbers = {"rank": "ranks", "process": "processes"}.get(counts, clean(counts, style))
+    left = max([len(numbers), *map(len, sets)]) + 2
+    header = style.paint(numbers.ljust(left) + title, "dim")
     room = style.width - left
     texts = [header]
     for line, ranks in zip(lines, sets):
         accent = "bad" if culprits.issuperset(line.ranks) else "strong"
-        texts.append(style.paint(ranks, accent) + " " * (left - len(ranks)) + _line_text(line, room, style))
+        texts.append(style.paint(ranks, accent) + " " * (left - len(ranks)) + _line_text(line, room, style, unit))
     return texts
 
 
-def _line_text(line: _Line, room: int, style: Style) -> str:
+def _line_text(line: _Line, room: int, style: Style, unit: str) -> str:
     prefix = line.prefix
     if len(prefix) > room // 2:  # so deep that the calls would have no room left
         prefix = style.ellipsis + prefix[len(prefix) - room // 2 :]
@@ -237,7 +258,7 @@ def _line_text(line: _Line, room: int, style: Style) -> str:
     if isinstance(line.part, str):
         body = style.paint(shorten(line.part, space, style), "dim")
     else:
-        note = f"  {counted(line.threads, 'thread')}" if line.threads else ""
+        note = f"  {counted(line.threads, unit)}" if line.threads else ""
         body = call_text(line.part, max(space - len(note), 12), style) + style.paint(note, "dim")
     return style.paint(prefix, "dim") + body
 
