@@ -15,6 +15,7 @@ from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
+from gdbext.model.locks import LISTENING
 from tests.polling import DEADLINE
 
 WAIT4, WAITID, RECEIVE, EPOLL_WAIT = 61, 247, 45, 232
@@ -86,6 +87,24 @@ def test_an_event_loop_with_nothing_but_its_own_wake_up():
             loop.register(server, selectors.EVENT_READ)
             peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
             assert peer.processes.code == Code.ANYBODY, "a client may come"
+
+
+def test_an_event_loop_with_several_wake_ups_of_its_own_as_uvloop_has():
+    ours, theirs = socket.socketpair()
+    read, write = os.pipe()
+    with ours, theirs, selectors.EpollSelector() as loop, open(read, "rb") as pipe, open(write, "wb"):
+        loop.register(ours, selectors.EVENT_READ)
+        loop.register(pipe, selectors.EVENT_READ)
+        peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
+        assert (peer.file[:6], peer.processes) == ("unix s", (os.getpid(),))
+        with closing(socket.create_server(("127.0.0.1", 0))) as server:
+            loop.register(server, selectors.EVENT_READ)
+            peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
+            assert peer.file.endswith(LISTENING), "and nothing else from outside"
+            with closing(socket.create_connection(server.getsockname())) as client:
+                loop.register(client, selectors.EVENT_READ)
+                peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
+                assert peer.file.endswith("and more")
 
 
 WAITS_FOR_ITS_OUTPUT = """

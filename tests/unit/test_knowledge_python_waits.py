@@ -145,3 +145,16 @@ def test_a_loop_that_has_called_something_is_not_idle(text):
 @pytest.mark.parametrize("file", ["filelock.py", "filelock/_api.py", "filelock/_core/_acquire.py"])
 def test_a_lock_file_that_is_tried_again_has_one_rule_in_every_version_of_its_library(file):
     assert judged(f"_poll_until_acquired {file} < cached lib/x.py", MAIN).rule == "file-lock"
+
+
+UVLOOP = ("epoll_pwait@libc.so.6", "uv__io_poll@loop.so", "uv_run@loop.so")
+RUNS = ("__pyx_f_6uvloop_4loop_4Loop__run@loop.so", "__pyx_pw_6uvloop_4loop_4Loop_25run_forever@loop.so",
+        "Runner.run@asyncio/runners.py:118", "run@uvloop/__init__.py:92", *MAIN)  # fmt: skip
+CALLBACK = ("poll@libc.so.6", "fetch@app.py:4", "__pyx_f_6uvloop_4loop_6Handle__run@loop.so",
+            "__pyx_f_6uvloop_4loop_4Loop__on_idle@loop.so", "uv_run@loop.so")  # fmt: skip
+
+
+@pytest.mark.parametrize(("inner", "idle"), [(UVLOOP, True), (CALLBACK, False)], ids=["rests", "in a callback"])
+def test_the_native_frames_of_uvloop_are_those_of_an_event_loop(inner, idle):
+    found = judge_thread(stack(*inner, *RUNS))
+    assert (found.idle, found.helper) == (idle, None)

@@ -40,8 +40,11 @@ def leaves_unread(proc: ProcFS, pid: int, file: str) -> bool:
 
 
 def wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
-    """Whether it is there for the process to wake up its own loop: an eventfd, or both ends of a pair of sockets."""
+    """Whether it is there for the process to wake up its own loop: an eventfd, both ends of a pair of sockets, or of a
+    pipe."""
     if file.startswith("eventfd"):
         return True
+    if file.startswith("pipe:"):
+        return sum(file_of(proc, pid, name, ()) == file for name in descriptors(proc, pid)) > 1
     peer = unix_sockets().peers.get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
     return bool(peer) and any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in descriptors(proc, pid))

@@ -154,22 +154,22 @@ def _is_childless(proc: ProcFS, pid: int) -> bool:
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
-    """A wait for events without a time-out: for connections of anybody; or with one pair of sockets, whose other end
-    wakes it up: then no event comes from outside unless another process has that end."""
+    """A wait for events without a time-out: for connections of anybody; or with nothing but files that wake it up, such
+    as a pair of sockets: then no event comes from outside unless another process has the other end."""
     files = [file_of(proc, pid, one) for one, _ in watched(proc, pid, str(descriptor))]
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
     if open_to_all:
         rest = [file for file in files if file not in {f"socket:[{inode}]" for inode in open_to_all}]
-        alone = not rest or (len(rest) == 1 and wakes_itself(proc, pid, rest[0]))
+        alone = all(wakes_itself(proc, pid, file) for file in rest)
         return _Wait(
             tid,
             f"{next(iter(open_to_all.values()))}{LISTENING}{'' if alone else ' and more'}",
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
-    if len(files) != 1:
+    if len(files) != 1 and not all(wakes_itself(proc, pid, file) for file in files):
         return None
-    file = files[0]
+    file = next((file for file in files if file.startswith("socket:")), files[0] if files else "")
     if file.startswith("socket:"):
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None

@@ -33,6 +33,7 @@ CALLERS = (
     "blas-caller",
     "tbb-caller",
     "pool-caller",
+    "uvloop-loop",
     "ucx-progress",
     "ucx-finish",
     *INSIDE,

@@ -37,6 +37,15 @@ RULES = (
         rank=LEAF + 3,
         idle=True,
     ),
+    FrameRule(
+        "uvloop-loop",
+        "io",
+        r"__pyx_\w*uvloop_4loop_4Loop_(\w*run_forever|_run)$",
+        "uvloop/loop.pyx, as its wheels have it: an event loop without work, when nothing is called from it",
+        rank=LEAF + 3,
+        idle=True,
+        calls=r"__pyx_\w*uvloop_4loop_\w*(Handle__run|_on_\w+|callback\w*)$",
+    ),
     _python(
         "server-idle",
         "io",

@@ -36,7 +36,7 @@ C_LIBRARY_FUNCTIONS = (
     r"|runtime\.(asm)?cgocall$|__psynch_\w+|__ulock_\w+|semaphore_\w*trap|_pthread_\w+|uv_(cond|mutex|sem|rwlock)_\w+|gpr_cv_wait"
     r"|std::__\w+::(__thread_proxy|__thread_execute|__invoke)\b|boost::detail::thread_data<|cnd_\w*wait$|mtx_\w*lock$|thrd_\w+$"
     r"|CRYPTO_THREAD_(?:read|write)_lock$|(?:base::(?:internal|subtle)::)?SpinLock(?:Delay|Holder|::\w+)?(?!\w)|sys_futex$"
-    r"|(?:__|io_|preempt_)?schedule(?:_(?:hr)?timeout\w*|_idle|_preempt\w*)?$"
+    r"|__pyx_\w*6uvloop_4loop_|(?:__|io_|preempt_)?schedule(?:_(?:hr)?timeout\w*|_idle|_preempt\w*)?$"
 )
 """Functions of the C library, of C++ and Rust threading and of what stands in for them, wherever they are linked in."""
 
