@@ -120,7 +120,7 @@ subprocess.Popen("cat; exit", shell=True, stdin=subprocess.PIPE).wait()
 
 def beyond(source, depth):
     """The waits of a program and of those that it waits for, when all of them sleep."""
-    proc, until, peers = ProcFS(), time.monotonic() + DEADLINE, []
+    proc, until, peers, before = ProcFS(), time.monotonic() + DEADLINE, [], None
     with subprocess.Popen([sys.executable, "-S", "-c", source]) as started:
         try:
             while time.monotonic() < until:
@@ -128,8 +128,9 @@ def beyond(source, depth):
                 peers = [*waits_for(proc, started.pid, {started.pid: call}, asleep_in)]
                 while peers and peers[-1].then:
                     peers.append(peers[-1].then[0])
-                if len(peers) >= depth:
+                if len(peers) >= depth and peers == before:  # a child has its program's name a moment after its start
                     return started.pid, peers
+                before = peers
         finally:
             for peer in peers:
                 for pid in peer.processes:

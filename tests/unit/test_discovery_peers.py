@@ -175,26 +175,25 @@ def test_a_wait_for_events_of_a_socket_that_listens(family, tmp_path):
         (peer,) = waits_for(ProcFS(), os.getpid(), waits)
         assert (peer.processes.code, peer.file.endswith(", listening")) == (Code.ANYBODY, True)
         timed = {7: (EPOLL_WAIT, events.fileno(), 0, 1, 10, 0, 0), 8: (EPOLL_WAIT, quiet.fileno(), 0, 1, 0xFFFFFFFF)}
-        assert not waits_for(ProcFS(), os.getpid(), timed)
+        (own,) = waits_for(ProcFS(), os.getpid(), timed)
+        assert (own.thread, own.processes) == (8, (os.getpid(),)), "both ends of the pair wake up the loop"
         for one in pair:
             one.close()
 
 
 def test_an_event_loop_that_waits_for_more_than_whoever_connects():
     with closing(socket.create_server(("127.0.0.1", 0))) as server, closing(select.epoll()) as events:
-        pair, pipe = socket.socketpair(), os.pipe()
+        pair, client = socket.socketpair(), socket.create_connection(server.getsockname())
         for one in (server, pair[0]):  # the pair is there to wake up the loop
             events.register(one, select.EPOLLIN)
         waits = {7: (EPOLL_WAIT, events.fileno(), 0, 1, 0xFFFFFFFF, 0, 0)}
         assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [True]
-        events.register(pipe[0], select.EPOLLIN)
+        events.register(client, select.EPOLLIN)
         assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [False]
         events.unregister(pair[0])
         assert [one.file.endswith(LISTENING) for one in waits_for(ProcFS(), os.getpid(), waits)] == [False]
-        for one in pair:
+        for one in (*pair, client):
             one.close()
-        for descriptor in pipe:
-            os.close(descriptor)
 
 
 def test_what_is_no_pipe_and_no_socket():
