@@ -1,5 +1,6 @@
 """Waits whose other end the kernel names: children, connections, event loops."""
 
+import ctypes
 import os
 import selectors
 import signal
@@ -101,6 +102,15 @@ def test_an_event_loop_with_several_wake_ups_of_its_own_as_uvloop_has():
             loop.register(server, selectors.EVENT_READ)
             peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
             assert peer.file.endswith(LISTENING), "and nothing else from outside"
+            loop.unregister(pipe)
+            event = ctypes.CDLL(None).eventfd(0, 0)
+            loop.register(event, selectors.EVENT_READ)
+            peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
+            assert peer.file.endswith("and more"), "a thread of ZeroMQ may bring messages"
+            loop.register(pipe, selectors.EVENT_READ)
+            peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
+            assert peer.file.endswith(LISTENING), "that is libuv's"
+            os.close(event)
             with closing(socket.create_connection(server.getsockname())) as client:
                 loop.register(client, selectors.EVENT_READ)
                 peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.listening import listening
 from gdbext.discovery.locks_pipes_sockets.open_files import MOST_FILES, descriptors, file_of, read_fdinfo
@@ -48,3 +48,13 @@ def wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
         return sum(file_of(proc, pid, name, ()) == file for name in descriptors(proc, pid)) > 1
     peer = unix_sockets().peers.get(int(file[len("socket:[") : -1])) if file.startswith("socket:") else None
     return bool(peer) and any(file_of(proc, pid, name, ()) == f"socket:[{peer}]" for name in descriptors(proc, pid))
+
+
+def only_wake_ups(proc: ProcFS, pid: int, files: Sequence[str]) -> bool:
+    """Whether a loop watches nothing but what wakes it up: one such file, or what libuv has, a pipe and an eventfd among
+    them. Another eventfd may be that of a library whose own thread takes messages, as ZeroMQ's does."""
+    events = [file for file in files if file.startswith("eventfd")]
+    of_libuv = len(events) == 1 and any(file.startswith("pipe:") for file in files)
+    if len(files) > 1 and events and not of_libuv:
+        return False
+    return all(wakes_itself(proc, pid, file) for file in files)

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from gdbext.discovery.locks_pipes_sockets.event_loops import leaves_unread, wakes_itself, watched
+from gdbext.discovery.locks_pipes_sockets.event_loops import leaves_unread, only_wake_ups, watched
 from gdbext.discovery.locks_pipes_sockets.file_locks import lock_wait, waits_for_lock
 from gdbext.discovery.locks_pipes_sockets.listening import listening, takes_datagrams
 from gdbext.discovery.locks_pipes_sockets.named_pipes import opens_pipe
@@ -161,13 +161,13 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
     open_to_all = listening(proc, pid, inodes)
     if open_to_all:
         rest = [file for file in files if file not in {f"socket:[{inode}]" for inode in open_to_all}]
-        alone = all(wakes_itself(proc, pid, file) for file in rest)
+        alone = only_wake_ups(proc, pid, rest)
         return _Wait(
             tid,
             f"{next(iter(open_to_all.values()))}{LISTENING}{'' if alone else ' and more'}",
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
-    if len(files) != 1 and not all(wakes_itself(proc, pid, file) for file in files):
+    if len(files) != 1 and not only_wake_ups(proc, pid, files):
         return None
     file = next((file for file in files if file.startswith("socket:")), files[0] if files else "")
     if file.startswith("socket:"):
