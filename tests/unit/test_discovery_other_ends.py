@@ -110,6 +110,7 @@ def test_an_event_loop_with_several_wake_ups_of_its_own_as_uvloop_has():
             loop.register(pipe, selectors.EVENT_READ)
             peer = only(os.getpid(), 1, EPOLL_WAIT, loop.fileno(), 0, 1, FOR_EVER)
             assert peer.file.endswith(LISTENING), "that is libuv's"
+            loop.unregister(event)
             os.close(event)
             with closing(socket.create_connection(server.getsockname())) as client:
                 loop.register(client, selectors.EVENT_READ)

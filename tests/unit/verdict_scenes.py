@@ -595,6 +595,7 @@ SCENES = {
     "a pipe that an event loop with a timer does not read": lambda: job(
         at(0, replace(pipe(1001), unread_by=(1001,)), call=WRITES), in_idle_loop(1, 5000)
     ),
+    "an event loop that nothing else can wake up": lambda: job(replace(in_idle_loop(0), peers=(pipe(1000),))),
     "a lock on a file that a stopped rank has": lambda: job(
         at(0, replace(pipe(1001), file="/a.lock", lock=True)), stopped(1)
     ),

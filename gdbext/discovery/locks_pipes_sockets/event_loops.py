@@ -51,8 +51,8 @@ def wakes_itself(proc: ProcFS, pid: int, file: str) -> bool:
 
 
 def only_wake_ups(proc: ProcFS, pid: int, files: Sequence[str]) -> bool:
-    """Whether a loop watches nothing but what wakes it up: one such file, or what libuv has, a pipe and an eventfd among
-    them. Another eventfd may be that of a library whose own thread takes messages, as ZeroMQ's does."""
+    """Whether a loop watches nothing but what wakes it up: one such file, or what libuv has, with a pipe and an eventfd
+    among them. Another eventfd may be that of a library whose own thread takes messages, as ZeroMQ's does."""
     events = [file for file in files if file.startswith("eventfd")]
     of_libuv = len(events) == 1 and any(file.startswith("pipe:") for file in files)
     if len(files) > 1 and events and not of_libuv:

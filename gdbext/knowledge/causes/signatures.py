@@ -269,6 +269,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "request_unanswered",
             "signal_held_back",
             "held_by_debugger",
+            "own-wake-up",
             "nobody",
             "messages",
             "result_lost",

@@ -318,6 +318,17 @@ CAUSES: Tuple[CauseRow, ...] = (
         most="medium",
     ),
     CauseRow(
+        "own-wake-up",
+        "other",
+        "{Culprits} {wait_c} in {where} for events, and {gone}: the event loop has no timer and no connection, and the "
+        "process has no other thread. Its tasks wait for each other, or for what nobody will give. {Victims_wait}",
+        "asyncio selector_events.py, _self_reading; uvloop",
+        via=("own wake-up",),
+        ends=("process",),
+        states=("dead",),
+        most="medium",
+    ),
+    CauseRow(
         "nobody",
         "other",
         "{Culprits} {wait_c} in {where}, and {gone}: the process that should answer is gone. (The wait "

@@ -25,6 +25,7 @@ _LINKS = {
     "member": "not there yet:",
     "runs": "busy with",
     "other end": "other end open in",
+    "own wake-up": "woken up by nobody:",
     "ended": "held by an ended thread:",
     "forked": "held at the fork by",
     "called elsewhere": "in another operation:",

@@ -89,6 +89,9 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
             continue
         if hub is not None:
             drawing.join(node, hub, "holds" if peer.lock else "other end", "proven", needs=ANY)
+        elif party.judged.idle and alone:
+            nobody = drawing.resource("process", node.id, "nothing else can wake it up", "dead")
+            drawing.join(node, nobody, "own wake-up", "inferred", needs=ANY)
         else:
             _other_ends(drawing, threads, process, node, peer)
 
