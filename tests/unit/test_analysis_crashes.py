@@ -188,7 +188,7 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "the log",
         ),
         ("batch-11/amdgpu150-kernel", "so kill -9 changes nothing; it is still in do_exit", "dmesg -T"),
-        ("batch-14/rpilinux2482-kernel", "waits for I/O in io_schedule", "dmesg -T"),
+        ("batch-14/rpilinux2482-kernel", "waits for I/O in wait_on_page_bit", "dmesg -T"),
         ("batch-13/zfs174-kernel", "waits for I/O in cv_wait_common", "dmesg -T"),
         ("batch-13/halogen34-kernel", "is in a call into the GPU driver", "the kernel log"),
         ("batch-15/gperftools1094-gdb", "Self-deadlock: ", "in a signal handler"),
