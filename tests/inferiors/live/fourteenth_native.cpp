@@ -1,5 +1,6 @@
 // A C++ program that hangs, fourteenth set: `fourteenth_native NAME FOLDER`.
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +10,6 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <csignal>
 #include <unistd.h>
 
 static std::string folder;
@@ -139,7 +139,7 @@ int flush_never_done()
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
+    if (argc < 3 || strcmp(argv[1], "flush-never-done") != 0)
         return 2;
     folder = argv[2];
     return flush_never_done();
