@@ -11,6 +11,7 @@ from tests.inferiors import live
 from tests.inferiors.live.eighth_table import EIGHTH
 from tests.inferiors.live.eleventh_table import ELEVENTH
 from tests.inferiors.live.fifth_table import FIFTH
+from tests.inferiors.live.fourteenth_table import FOURTEENTH
 from tests.inferiors.live.fourth_table import FOURTH
 from tests.inferiors.live.ninth_table import NINTH
 from tests.inferiors.live.second_table import SECOND
@@ -24,7 +25,7 @@ from tests.inferiors.live.twelfth_table import TWELFTH
 
 SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
         "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH,
-        "live-11": ELEVENTH, "live-12": TWELFTH, "live-13": THIRTEENTH}  # fmt: skip
+        "live-11": ELEVENTH, "live-12": TWELFTH, "live-13": THIRTEENTH, "live-14": FOURTEENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -57,7 +58,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", ["live-6", "live-7", "live-8", "live-9", "live-10", "live-11", "live-12", "live-13"])
+@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 15)])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
