@@ -106,3 +106,16 @@ def test_the_gil_kept_in_a_collective_while_another_thread_wants_it(keeps, waits
 def test_an_answer_from_nobody_who_is_known_is_open():
     one = replace(asks(*ANSWER), peers=(Peer(100, "tcp", Missing("its other end is on another host")),))
     assert over_time(one, rests()).cause != "other"
+
+
+def test_processes_that_check_again_and_again_while_they_exit_are_not_called_busy():
+    def polls(number, *frames):
+        thread = stack("sched_yield@libc.so.6", "progress@engine ucx.cc:9", *frames, state="R", switches=90, cpu=0.4)
+        naps = stack("clock_nanosleep@libc.so.6", "fence@engine ucx.cc:4", *frames, state="S", switches=9, sleeps=0.001)
+        return process(number, thread if number else naps)
+
+    frames = ("__run_exit_handlers@libc.so.6", "__GI_exit@libc.so.6")
+    exiting = judge(live(*(polls(number, *frames) for number in range(2)))).verdict
+    assert (exiting.cause, exiting.finding) == ("unknown", False)
+    assert "exiting" in exiting.summary
+    assert judge(live(*(polls(number, "main@engine main.cc:3") for number in range(2)))).verdict.cause == "not-a-hang"

@@ -11,7 +11,7 @@ from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
-from gdbext.analysis.stacks.decisive import is_main
+from gdbext.analysis.stacks.decisive import exits, is_main
 from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -90,6 +90,13 @@ def all_busy(view: JobView) -> Optional[Candidate]:
         return Candidate(cause="not-a-hang", confidence="medium", summary=summary, evidence=evidence_of((), parties))
     if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
+    exiting = [party for party in parties if party.thread is not None and exits(party.thread)]
+    if exiting:  # what it checks again and again there may never come
+        summary = (
+            f"It is not clear yet whether anything hangs: {who(exiting)} {verb(exiting, 'is', 'are')} exiting, and "
+            f"{verb(exiting, 'runs', 'run')} or {verb(exiting, 'naps', 'nap')} in {where(exiting[0])}."
+        )
+        return not_clear(view, summary, evidence_of((), parties))
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]
     working = any(may_progress(party) or _exchanged(view, party) or party.index in view.moved for party in parties)
     if not asleep and working and not all(_exchanged_nothing(view, party) for party in parties):
