@@ -271,6 +271,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Look for the request in the log of the process that owes the answer, and see what the tasks of its event loop "
+        "wait for (gdbext stacks lists them below the threads)",
+        "the request may have been dropped, its task may have failed, or it may wait for an event that another request "
+        "has taken",
+        "Kludex/uvicorn#748",
+        request=True,
+    ),
+    RemedyRule(
+        "other",
         "Find out what killed the child: its own log to the last line, and dmesg -T | grep -iE 'oom|killed process'; "
         "restart the server, and let it watch its children (Process.sentinel, SIGCHLD)",
         "a process that is killed cannot tell its parent, which waits on until it asks for the exit status",
