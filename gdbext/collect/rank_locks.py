@@ -49,10 +49,11 @@ class Neighbours:
         """Whether memory of the rank is shared with another process, also with one that is not a rank."""
         assert rank.copy is not None
         maps, mapped = rank.copy.maps, lock_context.shared_in(rank.copy.maps)
+        sharers = self._files.with_process(rank.pid)
 
         def shared(address: int) -> bool:
             one = maps.find(address)
-            if one is None or not mapped(address):
+            if one is None or not mapped(address) or sharers(address):
                 return mapped(address)
             piece = Mapped(f"{one.start:x}-{one.end:x}", one.device, one.inode, one.path)
             return self._memory.is_shared(rank.pid, piece)

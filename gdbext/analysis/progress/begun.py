@@ -40,13 +40,16 @@ _OF_SUPERVISORS = (*CHILD_WAITS, *JOINS)
 
 def awaits_answer(view: JobView, one: Party) -> bool:
     """Whether it waits for the answer to a request that it has sent to another process of the job."""
-    calls = one.thread.calls if one.thread is not None else ()
-    if not any(function.match(frame.function or "") and file.search(frame.file or "")
-               for frame in calls for function, file in _REQUESTS):  # fmt: skip
+    ends = other_ends(one)  # most threads have none
+    others = {process.pid for process in view.snapshot.processes} - {one.process.pid} if ends else set()
+    if not ends or not all(pids and others.issuperset(pids) for pids in ends):
         return False
-    others = {process.pid for process in view.snapshot.processes} - {one.process.pid}
-    ends = other_ends(one)
-    return bool(ends) and all(pids and others.issuperset(pids) for pids in ends)
+    calls = one.thread.calls if one.thread is not None else ()
+    return any(
+        function.match(frame.function or "") and file.search(frame.file or "")
+        for frame in calls
+        for function, file in _REQUESTS
+    )
 
 
 def _seems_to_ask(one: Party) -> bool:

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
+from gdbext.model.text.patterns import regex
 
 SECONDS = 0.5  # of the processor, for the maps of all processes
 _MOST_PROCESSES = 8192
 _WITHOUT_NAME = "/dev/zero"
 """What the kernel calls memory that is shared by fork alone (mmap(2), MAP_SHARED | MAP_ANONYMOUS)."""
-
-
+_DELETED = regex(r"(?m)^\S+ \S+ \S+ (\S+) (\d+) .*\(deleted\)$")
 _SEMAPHORES = "/dev/shm"  # noqa: S108 - where sem_open(3) and shm_open(3) make their files
 
 
@@ -29,11 +29,14 @@ class Mapped(NamedTuple):
 
 
 class SharedMemory:
-    """What is told of the processes as they are now; each piece of memory is looked for once."""
+    """What is told of the processes as they are when it is first asked; their maps are read once."""
 
     def __init__(self, proc: ProcFS) -> None:
         self._proc = proc
         self._alone: Dict[Tuple[int, str, int], bool] = {}
+        self._mapped: Optional[Dict[Tuple[str, str], Set[int]]] = None
+        self._unread: List[int] = []
+        self._whole = False
 
     def is_shared(self, pid: int, memory: Mapped) -> bool:
         """Whether another process has it, or may get it by its name; True too where that cannot be told."""
@@ -62,20 +65,29 @@ class SharedMemory:
             return False
 
     def _is_alone(self, pid: int, memory: Mapped) -> bool:
-        wanted = f" {memory.device} {memory.inode} "
+        if self._mapped is None:
+            self._mapped = self._read_maps()
+        if not self._whole or any(self._may_be_forked(pid, other) for other in self._unread if other != pid):
+            return False
+        return self._mapped.get((memory.device, str(memory.inode)), set()) <= {pid}
+
+    def _read_maps(self) -> Dict[Tuple[str, str], Set[int]]:
+        """Who maps each file that has lost its name, by device and inode: one pass for whatever is asked."""
+        found: Dict[Tuple[str, str], Set[int]] = {}
         until = time.thread_time() + SECONDS
         pids = self._proc.pids()
-        if len(pids) > _MOST_PROCESSES:
-            return False
-        for other in pids:
-            if other == pid:
-                continue
-            text = self._proc.text(f"{other}/maps")
+        self._whole = len(pids) <= _MOST_PROCESSES
+        for pid in pids if self._whole else ():
+            text = self._proc.text(f"{pid}/maps")
             if time.thread_time() > until:
-                return False
-            if self._may_be_forked(pid, other) if isinstance(text, Missing) else wanted in text:
-                return False
-        return True
+                self._whole = False
+                break
+            if isinstance(text, Missing):
+                self._unread.append(pid)
+                continue
+            for file in _DELETED.findall(text) if "(deleted)" in text else ():
+                found.setdefault(file, set()).add(pid)
+        return found
 
     def _may_be_forked(self, pid: int, other: int) -> bool:
         """Of a process whose maps may not be read: memory without a name is had by fork alone, which leaves a process

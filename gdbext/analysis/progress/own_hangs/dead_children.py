@@ -13,11 +13,12 @@ from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
+from gdbext.knowledge.runtimes.signals import FATAL
 from gdbext.model.activity import Ended
 from gdbext.model.verdict import Evidence
 
 _MOST_NAMED = 3
-_CRASHES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+_CRASHES = (signal.SIGKILL, *FATAL)
 
 
 def spins_for_dead_child(view: JobView) -> Optional[Candidate]:

@@ -95,8 +95,9 @@ def compact_tree(tree: StackTree, style: Style, budget: int, culprits: FrozenSet
 
     Branches in which only `culprits` are (numbers as in the tree) come first and stand out.
     """
-    aside = [*_set_aside(tree, style), *_task_lines(tree, style, _MOST_OF_TASKS)]
-    room = max(budget - len(_set_aside(tree, style)) - 1, 4)
+    aside = _set_aside(tree, style)
+    room = max(budget - len(aside) - 1, 4)
+    aside += _task_lines(tree, style, _MOST_OF_TASKS)
     drawn: List[_Line] = []
     for limits, whole in (*((limits, True) for limits in _TIGHTER), (_TIGHTER[-1], False)):
         drawn = list(_Drawing(limits, style, culprits, whole).fork(tree.roots))
