@@ -91,6 +91,8 @@ class SharedMemory:
 
     def _may_be_forked(self, pid: int, other: int) -> bool:
         """Of a process whose maps may not be read: memory without a name is had by fork alone, which leaves a process
-        in its session."""
+        in its session. Where both have executed a program of their own, neither has the memory of the other."""
         own, its = self._proc.stat(pid), self._proc.stat(other)
-        return isinstance(own, Missing) or (not isinstance(its, Missing) and its.session == own.session)
+        if isinstance(own, Missing):
+            return True
+        return not isinstance(its, Missing) and its.session == own.session and (own.forked or its.forked)

@@ -27,6 +27,8 @@ OVERWRITTEN = Missing("the process title overwrote its environment", Code.OVERWR
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of /proc/PID/stat (linux include/linux/sched.h)."""
+_FORKED = 0x00000040
+"""PF_FORKNOEXEC, from the same header: forked, and no program was executed since."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Stat:
     @property
     def kernel_thread(self) -> bool:
         return bool(self.flags & _KERNEL_THREAD)
+
+    @property
+    def forked(self) -> bool:
+        """Whether it still has the memory that it was forked with: execve() drops it, shared mappings too."""
+        return bool(self.flags & _FORKED)
 
 
 class ProcFS:
