@@ -375,6 +375,9 @@ SCENES = {
     "send and receive": lambda: job(messages(0, "Send"), messages(1, "Recv")),
     "a receive, and one elsewhere": lambda: job(messages(0, "Recv"), reads(1)),
     "receives, and one elsewhere": lambda: job(messages(0, "Recv"), messages(1, "Recv"), reads(2)),
+    "sends of two ranks that stand": lambda: job(still(messages(0, "Send")), still(messages(1, "Send")), apart=1.5),
+    "sends of three ranks that stand": lambda: job(*(still(messages(n, "Send")) for n in range(3)), apart=1.5),
+    "sends of all ranks, seen once": lambda: job(messages(0, "Send"), messages(1, "Send")),
     "sends, and most elsewhere": lambda: job(messages(0, "Send"), reads(1), reads(2)),
     "the kernel's driver": lambda: job(syncing(0), in_driver(1), syncing(2)),
     "the kernel's driver, another thread": lambda: job(

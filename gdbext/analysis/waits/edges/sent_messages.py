@@ -24,7 +24,11 @@ def draw(
     drawn = [party for party in pairs if _draw_named_partner(drawing, known, party, away)]
     pairs = parties_without(pairs, drawn)
     if _nobody_else(drawing, pairs, members, meetings):
-        for party in [party for meeting in meetings for party in meeting.parties] or _odd_ones(pairs):
+        elsewhere = [party for meeting in meetings for party in meeting.parties] or _odd_ones(drawing.view, pairs)
+        if len(members) == len(elsewhere) == 2 and not meetings:  # each means the other
+            drawn += _draw_both(drawing, pairs)
+            pairs = []
+        for party in elsewhere if pairs else ():
             node = _node(drawing, pairs[0])
             drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
         drawn += pairs
@@ -69,12 +73,24 @@ def _draw_named_partner(drawing: Drawing, known: Members, party: Party, away: Se
     return True
 
 
+def _draw_both(drawing: Drawing, pairs: Sequence[Party]) -> Sequence[Party]:
+    for party, other in zip(pairs, reversed(pairs)):
+        said = str(party.judged.collective)
+        node = drawing.resource("collective", f"{drawing.rank(party).id}:{said}", said)
+        drawing.join(drawing.rank(party), node, party.kind, "named", drawing.fact(party))
+        drawing.join(node, drawing.rank(other), "called elsewhere", "inferred", drawing.fact(other))
+    return pairs
+
+
 def _answers(party: Party, other: Party) -> bool:
     return other.judged.collective == _OTHER.get(party.judged.collective or "")
 
 
-def _odd_ones(pairs: Sequence[Party]) -> Sequence[Party]:
-    """Of those that all wait for a message the ones that were called from another place than most; else all."""
+def _odd_ones(view: JobView, pairs: Sequence[Party]) -> Sequence[Party]:
+    """Of those that all wait for a message the ones that were called from another place than most; else all. At one
+    place all of them may be in the middle of their messages: unless none got on."""
+    if len({where(party) for party in pairs}) == 1:
+        return pairs if _stands(view) else []
     places: Dict[str, List[Party]] = {}
     for party in pairs:
         places.setdefault(where(party), []).append(party)
@@ -88,10 +104,14 @@ def _past_each_other(
 ) -> bool:
     """Whether some send and others receive, all of the job are inside of their calls, and none of them got on between
     two copies: they do not mean the same message."""
-    if {party.judged.collective for party in pairs} != {"send", "recv"} or not view.complete or view.moved:
+    if {party.judged.collective for party in pairs} != {"send", "recv"} or not view.complete:
         return False
     inside = sum(len(meeting.parties) for meeting in meetings)
-    return view.given is Given.LIVE and view.has_two_looks and len(pairs) + inside >= len(members)
+    return _stands(view) and len(pairs) + inside >= len(members)
+
+
+def _stands(view: JobView) -> bool:
+    return view.given is Given.LIVE and view.has_two_looks and not view.moved
 
 
 def _nobody_else(
