@@ -26,6 +26,7 @@ from gdbext.knowledge.frames.system.code_owners import (
 from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.knowledge.log_lines.last_words import ENDED, HIT_ALONE, IN_NATIVE_CODE, LOGGED
 from gdbext.model.stack import Frame
+from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.paths import short_file
 from gdbext.model.text.patterns import regex
 
@@ -59,6 +60,7 @@ def place(frame: Optional[Frame]) -> str:
     owner = _LAMBDA_OWNER.search(name) if name.startswith(STANDARD_NAMES) else None
     if owner is not None:  # the library's function that calls it
         return owner["owner"]
+    name = source_name(name)
     if len(name) > LONGEST_NAME and name.startswith(STANDARD_NAMES):  # its template's arguments say more
         name = f"{name[:18]}…{name[19 - LONGEST_NAME :]}"
     name = name if len(name) <= LONGEST_NAME else _without_arguments(name)

@@ -20,6 +20,7 @@ from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.stack_tree import StackTree, TreeNode
+from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.ranges import counted
 from gdbext.render.safe_text import clean, name_with_place, place_of, rank_set, shorten, shorten_located, wrapped
 from gdbext.render.style import Style
@@ -267,7 +268,7 @@ def _line_text(line: _Line, room: int, style: Style, unit: str) -> str:
 def call_text(part: _Part, room: int, style: Style) -> str:
     """`5 x ?? (libcuda.so.1)`, `forward  model.py:41`."""
     call, times = part
-    name = clean(call.function, style) or _NAMELESS
+    name = clean(source_name(call.function or ""), style) or _NAMELESS
     place = place_of(call.file, call.line, call.module, style)
     repeated = f"{times:,} {style.times} " if times > 1 else ""
     text = shorten_located(name_with_place(name, place), room - len(repeated), style)
