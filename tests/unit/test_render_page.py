@@ -18,6 +18,7 @@ from gdbext.model.look_origin import Origin
 from gdbext.model.page import Page
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.tasks import PythonTask
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, ThreadJudgement, Verdict, Wait
 from gdbext.render import page_text
 from gdbext.render.html import rank_waits
@@ -325,6 +326,17 @@ def test_the_worst_stays_below_its_bounds():
     text = page_text(unjudged(JobSnapshot(tuple(ranks))))
     assert len(text) < 8_000_000
     assert "have no room on this page" in text
+
+
+def test_tasks_of_event_loops_have_a_tree_of_their_own():
+    """Without numbers of the first one's, by which the page's script finds calls."""
+    frames = (Frame("Event.wait", file="locks.py", line=7, language="python"), Frame("serve<i>", language="python"))
+    loop = ThreadStack("1", (Frame("epoll_wait", "libc.so.6"), Frame("main")))
+    look = JobSnapshot((RankSnapshot(0, (loop,), rank=0, tasks=(PythonTask(1, frames),) * 3),))
+    before, title, tree = page_text(unjudged(look)).partition("<h3>Tasks of event loops</h3>")
+    assert title and "<b>main</b>" in before and "<b>main</b>" not in tree
+    assert re.findall(r"<b>([^<]*)</b>", tree)[:2] == ["serve&lt;i&gt;", "Event.wait"]
+    assert "3 tasks" in tree and 'id="n' not in tree.partition("</section>")[0]
 
 
 def test_the_command_that_was_asked_comes_first():

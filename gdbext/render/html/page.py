@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from dataclasses import replace
+from typing import Any, Dict, List, Optional
 
 from markupsafe import Markup
 
 from gdbext.model.page import Page
+from gdbext.model.stack_tree import StackTree
 from gdbext.render.html import sections
 from gdbext.render.html.chain_picture import picture
 from gdbext.render.html.cited_threads import Cited
@@ -51,6 +53,8 @@ def _context(page: Page) -> Dict[str, Any]:
     data, cited, ranks = PageData(), Cited(page), matrix(page)
     culprits = culprit_numbers(diagnosis) if diagnosis else frozenset()
     tree = TreeRows(diagnosis.tree, culprits, data) if diagnosis and diagnosis.tree else None
+    # The page's script knows of the first tree alone: what tasks are counted in is none of its data.
+    tasks = _of_tasks(diagnosis.tree) if diagnosis and diagnosis.tree else None
     judged = {one.index: one for one in diagnosis.processes} if diagnosis else {}
     positions = {cell.index: cell.position for node in ranks.nodes for cell in node.cells}
     data.first = verdict.decisive_process if verdict else None
@@ -75,6 +79,7 @@ def _context(page: Page) -> Dict[str, Any]:
         "places": cited.places,
         "cited": cited,
         "tree": tree,
+        "tasks": tasks,
         "folded": _lone_threads(page),
         "lock_rows": sections.lock_rows(page),
         "ownerless": [(one_line(kind), count) for kind, count in (page.locks.ownerless if page.locks else ())],
@@ -95,7 +100,12 @@ def _context(page: Page) -> Dict[str, Any]:
         "considered": _considered(page),
         "limits": sections.limits(page),
     }
-    return {**context, "data": Markup(data.text()), "left_out": _left_out(data, tree), "parts": _parts(page, context)}  # noqa: S704
+    return {
+        **context,
+        "data": Markup(data.text()),  # noqa: S704 - letters that mean something in HTML are escaped there
+        "left_out": _left_out(data, tree, tasks),
+        "parts": _parts(page, context),
+    }
 
 
 def _summary(text: str) -> Dict[str, str]:
@@ -127,11 +137,17 @@ def _lone_threads(page: Page) -> List[str]:
     return [f"{number:,} {one_line(kind, 60)}" for kind, number in kinds]
 
 
-def _left_out(data: PageData, tree: Any) -> List[str]:
+def _of_tasks(tree: StackTree) -> Optional[TreeRows]:
+    """Tasks of event loops as a tree of their own."""
+    return TreeRows(replace(tree, roots=tree.tasks), frozenset(), PageData(), "task") if tree.tasks else None
+
+
+def _left_out(data: PageData, *trees: Optional[TreeRows]) -> List[str]:
     """What found no room."""
     found = []
-    if tree is not None and tree.left_out:
-        found.append(f"{tree.left_out:,} branches of the merged tree have no room on this page")
+    branches = sum(tree.left_out for tree in trees if tree is not None)
+    if branches:
+        found.append(f"{branches:,} branches of merged stacks have no room on this page")
     if data.left_out:
         found.append(f"{data.left_out:,} stacks have no room on this page; --save keeps all of them")
     if data.threads_left_out:

@@ -59,8 +59,9 @@ class Branch:
 class TreeRows:
     """One pass over a tree, callers first; `branches` for the template, the same as numbers into the data."""
 
-    def __init__(self, tree: StackTree, culprits: FrozenSet[int], data: PageData) -> None:
-        """`culprits`: numbers as in the tree."""
+    def __init__(self, tree: StackTree, culprits: FrozenSet[int], data: PageData, unit: str = "thread") -> None:
+        """`culprits`: numbers as in the tree. `unit`: what it counts."""
+        self._unit = unit
         self._culprits = culprits
         self._data = data
         self._noun = "rank" if tree.counts == "rank" else "process"
@@ -97,7 +98,7 @@ class TreeRows:
         branch = Branch(
             ranks=self._data.ranks(node.ranks),
             ranks_text=f"{noun[len(node.ranks) != 1]} {rank_set(numbers, PLAIN, 28)}",
-            threads=counted(node.threads, "thread"),
+            threads=counted(node.threads, self._unit),
             culprit=self._is_culprit(node),
         )
         for _, group in groupby(nodes, key=_alike):
