@@ -21,8 +21,9 @@ SIZES["batch-25"] = 34
 SIZES["batch-26"] = 40
 SIZES["batch-27"] = 40
 SIZES["batch-28"] = 40
+SIZES["batch-29"] = 40
 BATCHES = list(SIZES)
-SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 29)}
+SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 30)}
 
 WAITS = re.findall(
     r"[\w-]+",
