@@ -1,4 +1,4 @@
-"""The fifteenth set's parts in C++, built when they are first wanted."""
+"""The fifteenth set's part in C++, built when it is first wanted."""
 
 import ctypes
 

@@ -8,7 +8,6 @@ import time
 import torch
 import torch.distributed as dist
 
-from tests.inferiors.live.fifteenth_extension import extension
 from tests.inferiors.live.place import LONG, at, child_of, in_folder, run, work_for
 
 RANK = int(os.environ.get("RANK", "0"))
@@ -22,24 +21,29 @@ def join_group():
     dist.barrier()
 
 
-def device_lost_on_last_stage():
-    """As vllm-project/vllm#46195: the last stage of the pipeline sends the tokens to all others. Its device is lost;
-    its process stays, waits for the device, and nobody notices."""
+class Trainer:
+    """Of a model with a head, and since the last version with a second one, which looks further ahead."""
+
+    def __init__(self, version):
+        heads = ["head"] if version == 1 else ["head", "further"]
+        self.gradients = {name: torch.ones(64, 16) for name in ("embed", "layer0", "layer1", *heads)}
+
+    def step(self):
+        for gradient in self.gradients.values():
+            work_for(0.005)
+            dist.all_reduce(gradient)
+        losses = [torch.empty(1) for _ in range(RANKS)]
+        dist.all_gather(losses, torch.ones(1))
+        return sum(losses)
+
+
+def older_code_on_second_node():
+    """As horovod/horovod#2640: the code on the second node is not that of the first one. It has one tensor less to sum,
+    and goes on to the losses."""
     join_group()
-    device = extension()
-    hidden, last = torch.zeros(4, 64), RANKS - 1
-    for number in range(STEPS):
-        if RANK:
-            dist.recv(hidden, RANK - 1)
-        if number == STEPS - 2:
-            at(RANK)
-            if last == RANK:
-                device.device_lose()
-        device.kernel_launch()
-        device.stream_synchronize()
-        if last > RANK:
-            dist.send(hidden + 1, RANK + 1)
-        dist.broadcast(torch.zeros(4, dtype=torch.int64), last)
+    version = 1 if RANK == RANKS - 1 else 2
+    at(RANK)
+    Trainer(version).step()
 
 
 class Policy(torch.nn.Module):
@@ -263,7 +267,7 @@ def saves_while_others_wait():
 
 
 PROGRAMS = {
-    "device-lost-on-last-stage": device_lost_on_last_stage,
+    "older-code-on-second-node": older_code_on_second_node,
     "fewer-tasks-on-one-rank": fewer_tasks_on_one_rank,
     "no-tokens-no-backward": no_tokens_no_backward,
     "best-loss-on-first-rank": best_loss_on_first_rank,
