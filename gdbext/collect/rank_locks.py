@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Callable, Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture.copies.copied_process import ProcessCopy
-from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks
+from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks, python_rlocks
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.symbols.global_variables import variable_in
 from gdbext.capture.without_stop.polled_file import as_read_or_write
@@ -43,6 +43,13 @@ class Neighbours:
         found = mutex_owners.resolve(_waits(rank.copy), stacks, around)
         if rank.second is not None and rank.second.state != ReadState.LOST:
             found = mutex_owners.mark_unchanged(found, mutex_owners.resolve(_waits(rank.second), stacks, around))
+        found = python_rlocks.with_owners(
+            found,
+            stacks,
+            {thread.tid: thread.sp for thread in rank.copy.threads if thread.registers},
+            _threads(rank),
+            ProcessMemory(pid).read_many,
+        )
         return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
 
     def _shared_in(self, rank: LiveRank) -> Callable[[int], bool]:
@@ -70,9 +77,14 @@ class Neighbours:
 
 def _searched(rank: LiveRank) -> process_locks.Searched:
     assert rank.copy is not None
+    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, _threads(rank))
+
+
+def _threads(rank: LiveRank) -> Mapping[int, int]:
+    """LWP by pthread_self()."""
+    assert rank.copy is not None
     at = rank.copy.architecture.thread_pointer if rank.copy.architecture is not None else None
-    threads = {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
-    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
+    return {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
 
 
 def _waits(copy: ProcessCopy) -> Mapping[int, futexes.FutexCall]:

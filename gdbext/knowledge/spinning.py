@@ -6,3 +6,7 @@ SPINNING_AFTER = 20.0
 
 LONG_SLEEP = 600.0
 """Seconds of a sleep that somebody who waits for an answer of the sleeper takes for a hang."""
+
+MOMENT = 0.0001
+"""Seconds of a sleep that is as good as sched_yield(2): who asks for so little looks again at memory that another one
+is to change."""

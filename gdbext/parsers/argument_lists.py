@@ -7,6 +7,7 @@ import re
 from typing import Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from gdbext.knowledge.causes.held_by_frames import SIGNAL_HANDLERS, SIGNAL_NUMBERS
+from gdbext.knowledge.errors.checks import NAMES_OF_ERRORS
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.frames.failures import ASSERTED, ASSERTS, OF_FILE, OF_FUNCTION, OF_LINE
 from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
@@ -41,6 +42,8 @@ _NUMBER = regex(r"(-?\d{1,20}|0x[0-9a-fA-F]{1,16})(?:\s+<[^>]*>)?\Z")
 _SYMBOL = regex(r"0x[0-9a-fA-F]{1,16}\s+<([^>]{1,200})>\Z")
 _STRING = regex(r'(?:0x[0-9a-fA-F]{1,16}\s+)?"((?:[^"\\]|\\.)*)"')
 _WORD = regex(r"[A-Za-z_][\w:]*\Z")
+_ERROR = regex(NAMES_OF_ERRORS)
+"""Enumerators of failed calls: kept in any frame."""
 _UNREADABLE = regex(r"<([a-z][a-z ]{2,60})>\Z")
 
 
@@ -52,7 +55,9 @@ def captured_arguments(function: Optional[str], arguments: str) -> Mapping[str, 
     for piece in _split(arguments):
         found = _NAMED.match(piece)
         # Most names are wanted of no function: to ask for one tries some hundred rules.
-        if (
+        if found and found.group(1) not in kept and _ERROR.match(found.group(2)):
+            kept[found.group(1)] = found.group(2)
+        elif (
             found
             and found.group(1) in _MAY_BE_CAPTURED
             and found.group(1) not in kept

@@ -61,6 +61,7 @@ _PREFIXES = tuple(
         r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?=\[\d|[ #]|SIG|Thread |Traceback|\S{1,200}\()",  # a CI's clock
         r"(?:\d{1,6}: ?)?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,4}\d{1,9} [\w./-]{1,200}:\d{1,6}\] "
         r"(?=\*\*\* |PC: @| {1,8}@ )",  # a stack that glog has logged
+        r"\(\)(?= {1,8}@ {1,20}0x)",  # a worker of Ray, whose name a paste has lost
         r"\[ {0,5}\d{1,6}s\] (?=.)",  # a build of packages: seconds since its start
         r"\[\d{1,5}\] (?=\[\d{4}-\d\d-\d\d |Missing ranks:|\d{1,5}: \[)",  # horovodrun
         r"\[(?P<rank>\d{1,5})\] (?=#\d|Thread \d|Current thread |Traceback)",  # mpirun -l, GASNet
@@ -150,6 +151,10 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
         if frame.lstrip().startswith('File "') and "hread" in head:
             yield stream, head + first
             text = f"  {frame.lstrip()}"
+        headed = _THREAD_WITH_FRAME.match(text) if "hread" in text else None
+        if headed:
+            yield stream, headed.group()
+            text = text[headed.end() :]
         stream, text = learned.split(stream, text)
         text = indented.without(text)
         if "`" in text or text.lstrip(" ")[:1] in _BULLETS:
@@ -245,6 +250,8 @@ def split_prefix(text: str) -> Tuple[Stream, str]:
 _PART_OF_STACK = regex(
     r"[^\s\"'(][^\"]{0,160}?[\]>:|)\s](?=\s{0,40}(?:File \"[^\"]{1,400}\", line \d|#\d{1,3}\s+0x[0-9a-f]{6,16} ))"
 )
+_THREAD_WITH_FRAME = regex(r"# Thread(?:ID)?: \d{3,20}(?= {1,8}File \")")
+"""Of a recipe by sys._current_frames() that joins its lines: the thread, in front of its outermost frame."""
 _COMMENT = regex(
     r"[ \t]{0,40}(?:#|//|\*|;|--)(?= (?:Thread |Process \d|goroutine \d|#\d{1,3} |Traceback|\(gdb\) |\[<|\* thread #))"
 )

@@ -329,3 +329,45 @@ def test_an_error_of_the_gpu_accuses_the_gpu_and_not_who_used_it(line, culprits)
     verdict = judge(parse_files([("dmesg.txt", f"[ 812.1] {line}\n".encode())])).verdict
     assert verdict.cause == "gpu-fault" and "on GPU 0000:61:00 (" in verdict.summary
     assert tuple(verdict.culprits) == culprits
+
+
+def pasted(text):
+    return judge(parse_files([("paste.txt", text.encode())]))
+
+
+STOPPED_IN_ABORT = """\
+Thread 1 "serve" hit Breakpoint 2, __GI_abort () at ./stdlib/abort.c:49
+#0  __GI_abort () at ./stdlib/abort.c:49
+#1  0x00007fe2bbba7277 in std::terminate() () from /lib/x86_64-linux-gnu/libstdc++.so.6
+#2  0x00007fe2bbba74d8 in __cxa_throw () from /lib/x86_64-linux-gnu/libstdc++.so.6
+#3  0x00007fe2fdda86e4 in thrust::cuda_cub::throw_on_error (status={status}, msg=0x7 "sync") at util.h:225
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "says"),
+    [
+        ("cudaErrorIllegalAddress", "gpu-fault", "cudaErrorIllegalAddress (700, an argument on the stack): "),
+        ("cudaErrorMemoryAllocation", "other", "cudaErrorMemoryAllocation (2, an argument on the stack): "),
+        ("1234", "gpu-fault", "The stack does not show the error"),
+    ],
+)
+def test_the_error_of_a_check_is_an_argument_on_its_stack(status, cause, says):
+    """A debugger that stops in abort() looks at a process that ends."""
+    verdict = pasted(STOPPED_IN_ABORT.format(status=status)).verdict
+    assert verdict.cause == cause and says in verdict.summary
+    assert verdict.confidence == ("low" if status == "1234" else "medium")
+
+
+CALLED_NULL = """\
+#0  {inner}
+#1  0x00007f7a700f8a5f in poll_fragment (hdr=0x7f7a6a1bf049) at component.c:603
+#2  0x00007f7a828fb1cc in opal_progress () at runtime/opal_progress.c:228
+#3  0x00007f7a8d816ebd in PMPI_Wait () from libmpi.so
+"""
+
+
+def test_a_call_of_address_0_ends_a_process():
+    verdict = pasted(CALLED_NULL.format(inner="0x0000000000000000 in ?? ()")).verdict
+    assert verdict.cause == "other" and "died of SIGSEGV in a call of address 0, called from poll" in verdict.summary
+    assert "died" not in pasted(CALLED_NULL.format(inner="0x00007f7a00001234 in ?? ()")).verdict.summary

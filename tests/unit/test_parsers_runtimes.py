@@ -159,3 +159,23 @@ def test_of_a_traceback_only_the_heading_is_there():
     found = answer(stack + "Traceback (most recent call last):\n")
     assert [thread.id for thread in found.snapshot.processes[0].threads] == ["0x00001484"]
     assert found.processes[0].wait.kind == "exited-or-crashed"
+
+
+def test_a_thread_and_its_outermost_frame_on_one_line():
+    """A recipe by sys._current_frames() that joins what it should have printed line by line."""
+    thread = '# Thread: {}  File "/lib/threading.py", line 882, in _bootstrap\n    self.run()\n\n'
+    thread += '  File "serve.py", line 9, in {}\n    x()\n\n'
+    found = answer(thread.format(1562637408, "poll") + thread.format(1936454752, "pull")).snapshot.processes[0].threads
+    assert [(one.id, [frame.function for frame in one.frames][-2:]) for one in found] == [
+        ("1562637408", ["poll", "_bootstrap"]),
+        ("1936454752", ["pull", "_bootstrap"]),
+    ]
+
+
+def test_a_worker_of_ray_that_has_lost_its_name():
+    text = "*** SIGSEGV received at time=1706692238 on cpu 68 ***\nPC: @     0x7f0df1bddaab  (unknown)  join\n"
+    text += (
+        "()     @     0x7f0df0a15725         32  asio::join()\n()     @     0x7f0df036ccee        128  Tracker::Run()\n"
+    )
+    threads = answer(text).snapshot.processes[0].threads
+    assert [[frame.function for frame in one.frames] for one in threads] == [["asio::join", "Tracker::Run"]]

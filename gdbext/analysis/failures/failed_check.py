@@ -6,13 +6,15 @@ import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.failures.check_messages import failure_in_line
+from gdbext.analysis.failures.error_codes import by_name
 from gdbext.analysis.logs.lines_of_logs import all_lines
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.view.places import place, where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, POLLED, WATCHDOG_ENDED
+from gdbext.knowledge.errors.checks import DEVICE_ASSERT, KERNEL_ASSERT, NAMES_OF_ERRORS, POLLED, WATCHDOG_ENDED
 from gdbext.model.check_report import Failure
+from gdbext.model.error_code import ErrorCode
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
@@ -28,7 +30,7 @@ _HIDES = ("cublasStatus_t", (13, 14))  # cuBLAS failed to run a kernel: the erro
 _LONGEST = 300
 _ONLY_SEEN = "torch's watchdog only saw the error; the call or kernel that failed is not in the text."
 _WATCHDOG = regex(WATCHDOG_ENDED)
-_POLLED = regex(POLLED)
+_POLLED, _NAME_OF_ERROR = regex(POLLED), regex(NAMES_OF_ERRORS)
 _SHARED_MEMORY = regex(r"(shm|SharedMemory|ftruncate|memset|nccl)", re.IGNORECASE)
 
 
@@ -170,27 +172,45 @@ def _quoted(said: _CheckMessage, culprits: Sequence[Party]) -> Evidence:
 
 
 def _without_message(dying: Sequence[Party], view: JobView) -> Optional[Candidate]:
-    """The stack alone shows that an error of CUDA is thrown."""
+    """The stack alone shows that an error of CUDA is thrown, and which one where it is an argument."""
     if not dying:
         return None
+    error = _argument(dying)
     dead = {one.index for one in dying}
     victims = tuple(one for one in view.of(*COMMUNICATION, "init") if one.index not in dead)
     summary = (
         f"{start(who(dying))} {verb(dying, 'reports', 'report')} in {closed(where(dying[0]))} that a call to the "
-        "GPU runtime failed. The stack does not show the error: look for its number in the exception's message or the "
-        "log; `gdbext error NUMBER` explains it."
+        "GPU runtime failed"
     )
+    if error is None:
+        summary += (
+            ". The stack does not show the error: look for its number in the exception's message or the log; `gdbext "
+            "error NUMBER` explains it."
+        )
+    else:
+        summary += f" with {error.name} ({error.number}, an argument on the stack): {error.meaning.rstrip('.')}."
     polled = found_by_polling(dying[0])
     summary += f" {polled}" if polled else ""
-    confidence = "medium" if victims else "low"
+    confidence = "medium" if victims or error is not None else "low"
     return Candidate(
-        cause="gpu-fault",
+        cause="gpu-fault" if error is None or error.sticky else "other",
         confidence=confidence,
         summary=summary,
         culprits=tuple(dying),
         victims=victims,
         evidence=evidence_of(dying, victims),
     )
+
+
+def _argument(dying: Sequence[Party]) -> Optional[ErrorCode]:
+    values = (
+        value
+        for party in dying
+        for frame in (party.thread.calls if party.thread else ())
+        for value in frame.captures.values()
+    )
+    named = (by_name(value) for value in values if isinstance(value, str) and _NAME_OF_ERROR.match(value))
+    return next((found[0] for found in named if found), None)
 
 
 def found_by_polling(party: Party) -> str:

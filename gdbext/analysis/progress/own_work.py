@@ -29,7 +29,7 @@ from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
-from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.knowledge.spinning import MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
@@ -39,9 +39,16 @@ _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
 def is_yielding(one: Party) -> bool:
-    """Gives its processor away, in both copies: it waits until memory changes, and what it uses is no work."""
+    """Gives its processor away, in both copies, or sleeps for a moment: it waits until memory changes, and what it uses
+    is no work."""
     innermost = one.thread.calls[:1] if one.thread is not None and not one.thread.left else ()
+    if innermost and _sleeps_for_a_moment(one):
+        return True
     return any(_YIELDS.match(frame.function or "") for frame in innermost)
+
+
+def _sleeps_for_a_moment(one: Party) -> bool:
+    return one.thread is not None and one.thread.sleeps is not None and one.thread.sleeps <= MOMENT
 
 
 def works_inside(view: JobView) -> Optional[Candidate]:
@@ -291,6 +298,8 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
+    if _sleeps_for_a_moment(party):
+        return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))
         or any(in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party))

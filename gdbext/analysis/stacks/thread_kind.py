@@ -108,7 +108,7 @@ def judge_thread(
     if helper and CURRENT in thread.problems and inner and not _DUMPS.match(inner[0]):
         kind, helper, rule = "python-code", None, None  # whoever takes a signal of its own was at work
     said = kind_said((*thread.problems, *messages))
-    if said == "exited-or-crashed" and WAIT_GROUPS[kind] == "fatal":
+    if said in ("exited-or-crashed", "unknown") and WAIT_GROUPS[kind] == "fatal":
         said = None  # the frames say of what
     if said is None and not (_HANDLED if kind in _VAGUE_KINDS else _dies_in(kind)).isdisjoint(thread.problems):
         said = "exited-or-crashed"

@@ -54,6 +54,8 @@ def place(frame: Optional[Frame]) -> str:
     if frame is None:
         return "an unknown place"
     name = NAMES.known_frame(frame).name
+    if name is None and frame.pc == 0:
+        return "a call of address 0"
     if name is None:
         nameless = f"an unnamed function of {_file(frame.library)}" if frame.library else "code without symbols"
         return f"{short_file(frame.file)}:{frame.line}" if frame.file and frame.line else nameless

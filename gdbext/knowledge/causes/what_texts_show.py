@@ -135,6 +135,7 @@ TEXT_KINDS: Tuple[TextKind, ...] = (
         advice="Resume the program (`continue`); when it hangs, press Ctrl-C and print all stacks (gdb: `thread apply "
         "all bt`, lldb: `thread backtrace all`)",
         reason="at a breakpoint a process stands still because the debugger stopped it",
+        not_inner=r"(?:__(?:GI_)?)?(?:abort|raise)$|__cxa_throw$|std::terminate$|__assert_fail",
     ),
     TextKind(
         "current-side-thread",

@@ -54,6 +54,9 @@ DEVICE_ASSERT, KERNEL_ASSERT = (
 WATCHDOG_ENDED = r"watchdog thread (?:terminated|abort)"
 """torch's watchdog ends with an error that it saw: it asks for the state of what other threads have launched."""
 
+NAMES_OF_ERRORS = r"(?:cuda|hip)Error[A-Z]\w{1,80}\Z|CUDA_ERROR_\w{1,80}\Z"
+"""Enumerators of calls that failed, as debuggers print arguments: driver_types.h, cuda.h, hip_runtime_api.h."""
+
 POLLED = r"c10d::ProcessGroup\w+::(?:Work\w+::(?:finishedGPUExecution\w*|isCompleted|startedGPUExecution\w*))"
 """Functions with which torch asks whether work of a collective is done: an error found there is of earlier GPU work."""
 

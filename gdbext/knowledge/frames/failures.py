@@ -154,7 +154,7 @@ RULES: Tuple[FrameRule, ...] = (
         rank=FATAL + 1,
         under=r"((fastertransformer|turbomind|rtp_llm|tensorrt_llm(::_v1)?::common)::(check(Ex|_cuda_error)?|syncAndCheck\w*"
         r"|CheckError|ncclCheck)(<.*>)?$|turbomind::Report(CudaError|CuDrvError)$|ggml_cuda_error$"
-        r"|c10::cuda::c10_cuda_check_implementation|rocr::core::Runtime::VMFaultHandler)",
+        r"|c10::cuda::c10_cuda_check_implementation|thrust::(?:.*::)?throw_on_error$|rocr::core::Runtime::VMFaultHandler)",
     ),
     FrameRule(
         "torch-error",

@@ -153,6 +153,9 @@ FATAL = "Fatal Python error"
 CURRENT = "faulthandler's current thread: it asked for this dump, or a signal stopped it"
 """Said of a thread whose dump has lost its head, in which the signal stands."""
 
+NULL_CALL = "the innermost frame is at address 0: SIGSEGV, by a call through a null pointer"
+"""Said of a thread whose innermost frame is no code: only who had jumped there stands below it."""
+
 DUMPS = r"(?i).*(?:dump|stack|trace|watch|monitor|debug|signal|handler|time_?out)"
 """Functions of a program that ask for a dump themselves: what the other threads do is what they want to know."""
 

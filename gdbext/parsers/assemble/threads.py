@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple
 
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, FREED, FREES, RUNTIMES
-from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, CUT_BEHIND, HANDLERS, LOGGED, RAISED
+from gdbext.knowledge.log_lines.last_words import CALLS, CURRENT, CUT_BEHIND, HANDLERS, LOGGED, NULL_CALL, RAISED
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
@@ -167,6 +167,8 @@ class Thread:
             self.complain(CALLS.format(what=f"{called['name']}()") if called is not None else "")
         if self.kind == "faulthandler" and head.current and frames and not self.problems:
             self.complain(CURRENT)
+        if len(frames) > 1 and (frames[0].pc, frames[0].function) == (0, None) and frames[1].function:
+            self.complain(NULL_CALL)
         gaps = self._gaps()
         problems = (*self.problems, gaps) if gaps else tuple(self.problems)
         return ThreadStack(

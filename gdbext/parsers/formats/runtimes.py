@@ -241,6 +241,12 @@ ROWS: Tuple[Row, ...] = (
         r"[Tt]hreadID ?[=:] ?(?P<id>\d{3,20})[#*= -]{0,40}$",
         _numbered_stack,
     ),
+    row(
+        "traceback",
+        "# Thread",
+        r"# Thread(?:ID)?: (?P<id>\d{3,20})$",
+        lambda match: ThreadHead(id=match.group("id"), outermost_first=True),
+    ),
     row("traceback", "hread: ", r"#{0,3} ?Thread: (?P<name>[\w.() -]{1,80}?) ?\((?P<id>\d{3,20})\)$", _stack_of),
     row("", "SIGQUIT: quit", r"SIGQUIT: quit$", lambda match: LogMessage(match.string.strip())),
     row("", " Timeout ", r"\+{3,80} Timeout \+{3,80}$", lambda _: LogMessage(TEST_TIMEOUT)),

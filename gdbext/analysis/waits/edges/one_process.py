@@ -11,6 +11,7 @@ from gdbext.analysis.view.wording import label_list
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import is_forked, left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
+from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER, OF_RUNTIMES
 from gdbext.model.codes import ReadState
 from gdbext.model.evidence import Evidence
@@ -122,7 +123,7 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
         elif party.judged.helper is None and party.group in _OF_OTHERS:
             yield party, wait, Missing(f"{subject} waits for other ranks or the GPU")
         else:
-            why = _elsewhere(threads, process, wait)
+            why = _elsewhere(threads, process, wait, party.judged.rule in JOINS_OF_THREADS)
             yield party, wait, Missing(f"{subject} {why}") if why else _strength(process, wait)
 
 
@@ -135,8 +136,8 @@ def _of_file(process: RankSnapshot, party: Party, peer: Peer) -> Maybe[str]:
     return Missing(f"thread {party.id} {why}") if why else "inferred"
 
 
-def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optional[str]:
-    """What but a thread of the process may end the wait."""
+def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait, joins: bool) -> Optional[str]:
+    """What but a thread of the process may end the wait. No handler ends a thread that another one `joins`."""
     if wait.timed:
         return "waits with a time-out"
     if wait.shared or wait.owner_process not in (None, process.pid):
@@ -145,7 +146,7 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait) -> Optio
     if wait.still is False or wait.moving:
         return "is about to resume"
     if wait.kind in BY_HANDLER:
-        return _handler(process, wait.kind)
+        return None if joins else _handler(process, wait.kind)
     known = wait.gone or threads.owner(process, wait) is not None or _needs_any(wait)
     readers = wait.kind != "rwlock" or not reason or wait.readers
     return None if known and readers else f"waits for an object of unknown owner ({reason or 'its owner was not seen'})"

@@ -1,0 +1,77 @@
+"""Who holds a threading.RLock: its object has the thread's ident, and how often that has taken it.
+
+`_thread.RLock` (Modules/_threadmodule.c, 3.8 to 3.13): behind the object's head the address of the lock, which is a
+semaphore where POSIX has them, the owner's pthread_self(), and the count. Whoever waits has called a function of the
+object, so that its address stands on the waiter's stack. From 3.14 on the lock is a byte of the object, and its waiters
+sleep elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import replace
+from typing import Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from gdbext.knowledge.runtimes.cpython import TYPE_NAME
+from gdbext.model.locks import LockWait
+from gdbext.model.stack import ThreadStack
+
+_WAITS = re.compile(r"PyThread_acquire_lock(?:_timed)?\Z")
+_DEPTH = 24  # frames, from the wait outwards
+_RLOCK = struct.Struct("<QQQQ")  # type, lock, owner, count
+_TYPE = b"_thread.RLock\0"
+_HEAD = 8  # the count of references
+_STACK = 4096  # bytes from the stack pointer on: the call that waits is at the inner end
+_FIRST = 1 << 16  # no object lies below
+_MOST_COUNT = 1 << 20
+
+ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
+
+
+def with_owners(
+    waits: Sequence[LockWait],
+    stacks: Sequence[ThreadStack],
+    pointers: Mapping[int, int],
+    threads: Mapping[int, int],
+    read_many: ReadMany,
+) -> Tuple[LockWait, ...]:
+    """The waits; those for an RLock with the thread that holds it. `pointers`: stack pointers by LWP; `threads`: LWP by
+    pthread_self()."""
+    asking = {stack.lwp for stack in stacks if any(_WAITS.match(one.function or "") for one in stack.calls[:_DEPTH])}
+    return tuple(
+        _owned(one, pointers.get(one.thread), threads, read_many)
+        if one.kind == "semaphore" and one.thread in asking
+        else one
+        for one in waits
+    )
+
+
+def _owned(wait: LockWait, pointer: Optional[int], threads: Mapping[int, int], read_many: ReadMany) -> LockWait:
+    for type_, owner, count in _objects(pointer, wait.address, read_many) if pointer else ():
+        lwp = threads.get(owner)
+        if lwp is None or not 0 < count < _MOST_COUNT or not _is_rlock(type_, read_many):
+            continue
+        return replace(wait, kind="mutex", owner=lwp, detail=f"an RLock of Python{_taken(count)}")
+    return wait
+
+
+def _taken(count: int) -> str:
+    return f", taken {count} times" if count > 1 else ""
+
+
+def _objects(pointer: int, lock: int, read_many: ReadMany) -> Iterator[Tuple[int, int, int]]:
+    """Type, owner and count of what may be the object of a lock, by the words of a stack."""
+    data = read_many([(pointer, _STACK)])[0] or b""
+    words = struct.unpack_from(f"<{len(data) // 8}Q", data)
+    addresses: List[int] = list(dict.fromkeys(word for word in words if word > _FIRST and word % 8 == 0))
+    for piece in read_many([(address + _HEAD, _RLOCK.size) for address in addresses]):
+        if piece is not None:
+            type_, its_lock, owner, count = _RLOCK.unpack(piece)
+            if its_lock == lock:
+                yield type_, owner, count
+
+
+def _is_rlock(type_: int, read_many: ReadMany) -> bool:
+    pointer = read_many([(type_ + TYPE_NAME, 8)])[0]
+    return pointer is not None and read_many([(struct.unpack("<Q", pointer)[0], len(_TYPE))])[0] == _TYPE
