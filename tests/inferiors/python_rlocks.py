@@ -1,5 +1,6 @@
-"""A process with an RLock that one thread has taken twice and another wants, and a Lock that a third one wants; says
-"ready" and LWP and ident of the holder, then the LWPs of who wants the RLock and the Lock."""
+"""A process with an RLock that one thread has taken twice and another wants, a Lock that a third one wants, and a
+thread that waits for the end of the first one; says "ready" and LWP and ident of the first, then the LWPs of who wants
+the RLock and the Lock."""
 
 import sys
 import threading
@@ -15,8 +16,10 @@ def thread(name, work):
         work()
 
     started = threading.Event()
-    threading.Thread(target=run, daemon=True).start()
+    made = threading.Thread(target=run, daemon=True)
+    made.start()
     started.wait()
+    return made
 
 
 def hold():
@@ -27,9 +30,10 @@ def hold():
 
 held = threading.Event()
 plain.acquire()
-thread("holder", hold)
+holder = thread("holder", hold)
 held.wait()
 thread("reentrant", reentrant.acquire)
 thread("plain", plain.acquire)
+thread("joins", holder.join)
 print("ready", *threads["holder"].split(), threads["reentrant"].split()[0], threads["plain"].split()[0], flush=True)
 sys.stdin.read()

@@ -11,6 +11,7 @@ from gdbext.capture.python.python_frames import freeze, resolve
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.knowledge.runtimes.cpython_objects import OBJECTS
 from tests.inferiors.python_target import PythonTarget, interpreters
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -77,3 +78,13 @@ def test_the_names_of_files_that_are_locks(version):
         ("_poll_until_acquired", {"lock_file": "/cache/model.lock"}),
         ("wait", {"lock_file": "/cache/build/lock"}),
     ]
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_whose_end_a_thread_waits_for(version):
+    with PythonTarget("python_rlocks.py", python=PYTHONS[version]) as target:
+        ident = int(target.words[1])
+        # It says that it has started before it calls.
+        wait_until(lambda: said(target.pid, ProcessMemory(target.pid).read), "a thread is in join()")
+        found = said(target.pid, ProcessMemory(target.pid).read)
+    assert found == [("join", {"joined_thread": ident})]

@@ -6,8 +6,10 @@ import pytest
 
 from gdbext.capture.locks_in_memory.python_rlocks import with_owners
 from gdbext.capture.memory.process_memory import ProcessMemory
+from gdbext.knowledge.runtimes.cpython_frames import JOINED
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
+from gdbext.model.stack import Frame, ThreadStack
 from tests.inferiors.python_target import PythonTarget, interpreters
 from tests.polling import wait_until
 from tests.unit.stacks import stack
@@ -56,3 +58,23 @@ def test_a_stack_that_cannot_be_read():
     stacks = [stack("PyThread_acquire_lock_timed@libpython3.so", lwp=5)]
     assert with_owners([wait], stacks, {5: 64}, {}, ProcessMemory(1 << 22).read_many) == (wait,)
     assert with_owners([wait], stacks, {}, {}, ProcessMemory(1 << 22).read_many) == (wait,)
+
+
+def test_the_end_of_a_thread_that_its_joiner_names():
+    def waits(lwp, kind="semaphore"):
+        return LockWait(lwp, kind, 0x1000, NOBODY)
+
+    def joins(lwp, ident):
+        join = Frame("Thread.join", file="/lib/python3.11/threading.py", captures={JOINED: ident}, language="python")
+        return ThreadStack(str(lwp), (Frame("sem_wait"), join), lwp=lwp)
+
+    stacks = [joins(5, 700), joins(6, 701), joins(7, 702), joins(8, 700)]
+    asked = [waits(5), waits(6), waits(7), waits(8, "mutex"), waits(9)]
+    found = with_owners(asked, stacks, {}, {700: 3, 702: 7}, lambda ranges: [None] * len(ranges))
+    assert [(one.kind, one.owner) for one in found] == [
+        ("join", 3),
+        ("semaphore", NOBODY),  # it was not read
+        ("semaphore", NOBODY),  # itself
+        ("mutex", NOBODY),
+        ("semaphore", NOBODY),
+    ]

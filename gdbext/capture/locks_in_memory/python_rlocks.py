@@ -1,4 +1,5 @@
-"""Who holds a threading.RLock: its object has the thread's ident, and how often that has taken it.
+"""Who holds a threading.RLock: its object has the thread's ident, and how often that has taken it. And whose end a
+thread waits for: join() has the other one's ident.
 
 `_thread.RLock` (Modules/_threadmodule.c, 3.8 to 3.13): behind the object's head the address of the lock, which is a
 semaphore where POSIX has them, the owner's pthread_self(), and the count. Whoever waits has called a function of the
@@ -14,6 +15,7 @@ from dataclasses import replace
 from typing import Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gdbext.knowledge.runtimes.cpython import TYPE_NAME
+from gdbext.knowledge.runtimes.cpython_frames import JOINED
 from gdbext.model.locks import LockWait
 from gdbext.model.stack import ThreadStack
 
@@ -38,13 +40,30 @@ def with_owners(
 ) -> Tuple[LockWait, ...]:
     """The waits; those for an RLock with the thread that holds it. `pointers`: stack pointers by LWP; `threads`: LWP by
     pthread_self()."""
+    joined = {stack.lwp: threads.get(ident) for stack, ident in _joining(stacks)}
     asking = {stack.lwp for stack in stacks if any(_WAITS.match(one.function or "") for one in stack.calls[:_DEPTH])}
+    waits = [_joins(one, joined.get(one.thread)) for one in waits]
     return tuple(
         _owned(one, pointers.get(one.thread), threads, read_many)
         if one.kind == "semaphore" and one.thread in asking
         else one
         for one in waits
     )
+
+
+def _joining(stacks: Sequence[ThreadStack]) -> Iterator[Tuple[ThreadStack, int]]:
+    """Threads that wait for the end of another one, and its ident."""
+    for stack in stacks:
+        values = (frame.captures.get(JOINED) for frame in stack.calls[:_DEPTH])
+        ident = next((value for value in values if isinstance(value, int)), None)
+        if ident is not None:
+            yield stack, ident
+
+
+def _joins(wait: LockWait, lwp: Optional[int]) -> LockWait:
+    if lwp is None or wait.kind != "semaphore" or lwp == wait.thread:
+        return wait
+    return replace(wait, kind="join", owner=lwp, detail="")
 
 
 def _owned(wait: LockWait, pointer: Optional[int], threads: Mapping[int, int], read_many: ReadMany) -> LockWait:

@@ -17,6 +17,7 @@ from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.engines.torch.groups import GROUP, NAMES_OF_GROUPS, RANKS, RANKS_OF_GROUPS
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.runtimes.cpython import LOCALS
+from gdbext.knowledge.runtimes.cpython_frames import JOIN_OF_THREAD, JOINED
 from gdbext.knowledge.runtimes.cpython_objects import OBJECTS, ObjectsRow
 from gdbext.knowledge.runtimes.tried_locks import LOCK_FILE, LOCK_FILES, LockFileRow
 from gdbext.model.stack import Captured, Frame
@@ -27,6 +28,7 @@ _RULES = tuple(
     if rule.captures and rule.language == "python"
 )
 _FILES = tuple((row, re.compile(row.function), re.compile(row.file)) for row in LOCK_FILES)
+_JOIN, _OF_THREADS = map(re.compile, JOIN_OF_THREAD[:2])
 _WORD = struct.Struct("<Q")
 
 
@@ -41,6 +43,11 @@ def _lock_files(frame: Frame) -> Sequence[LockFileRow]:
     """Rows of a function that waits for a lock which is a file."""
     name = (frame.function or "").rpartition(".")[2]
     return [row for row, call, home in _FILES if call.fullmatch(name) and home.search(frame.file or "")]
+
+
+def _joins(frame: Frame) -> bool:
+    name = (frame.function or "").rpartition(".")[2]
+    return _JOIN.fullmatch(name) is not None and _OF_THREADS.search(frame.file or "") is not None
 
 
 def reader(frozen: Frozen, read: Read) -> Callable[[Frame, int, bytes], Mapping[str, Captured]]:
@@ -59,8 +66,8 @@ class _Arguments:
         self._groups: Dict[int, Tuple[Dict[int, int], Dict[int, int]]] = {}
 
     def of(self, frame: Frame, address: int, data: bytes) -> Mapping[str, Captured]:
-        names, files = wanted_arguments(frame), _lock_files(frame)
-        if not (names or files) or self._read(address, len(data)) != data:
+        names, files, joins = wanted_arguments(frame), _lock_files(frame), _joins(frame)
+        if not (names or files or joins) or self._read(address, len(data)) != data:
             return {}
         found: Dict[str, Captured] = {}
         bound = {one.name: one.address for one in self._variables.of_frame(address, data)}
@@ -71,11 +78,18 @@ class _Arguments:
                 value = self._objects.value(bound[name])
                 if value is not None:
                     found[name] = value
+        ident = self._ident(bound.get(JOIN_OF_THREAD[2], 0)) if joins else None
+        if ident is not None:
+            found[JOINED] = ident
         for row in files:
             path = self._path(bound.get(row.local, 0), row.attribute)
             if path:
                 found[LOCK_FILE] = path
         return found if self._read(address, len(data)) == data else {}
+
+    def _ident(self, thread: int) -> Optional[int]:
+        held = Attributes(self._objects).attribute(thread, JOIN_OF_THREAD[3]) if thread else None
+        return self._objects.number(held, 3) if isinstance(held, int) else None
 
     def _path(self, address: int, attribute: str) -> Optional[str]:
         if address and attribute:

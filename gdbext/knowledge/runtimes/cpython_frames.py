@@ -54,3 +54,8 @@ KEPT: Tuple[str, ...] = (
     r"_?PyGC_\w+|gc_collect\w*|PyOS_\w+|Py_FatalError\w*|_Py_FatalError\w*|fatal_error\w*",
 )
 """Functions of the interpreter that mean something wherever they stand: locks, the GIL, fork, the end."""
+
+JOINED = "joined_thread"
+"""What the ident of the thread that threading.Thread.join() waits for is called among captured values."""
+JOIN_OF_THREAD = (r"join", r"(^|/)threading\.py$", "self", "_ident")
+"""Function, file, its local variable and that one's attribute: Lib/threading.py, 3.8 to 3.14."""

@@ -22,11 +22,17 @@ from gdbext.knowledge.frames.failures import LOCK_CHECKS
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.knowledge.row_kinds import RemedyRule
+from gdbext.knowledge.runtimes.cpython_frames import JOINED
 
 _DEAD_OR_LOCKED = ("exited-or-crashed", "mutex")
 _TEARS_DOWN = ("nccl-destroy-abort", "nccl-init", "mpi", "gloo", *ALLOCATES, *FOR_THE_GPU)
 _OUTSIDE = ("mutex", "condvar-idle", "io", "ipc-queue", "python-code")
 _SEMAPHORES = r"_multiprocessing_SemLock_acquire|(__new_)?sem_(timed|clock)?wait(?!\w)"
+_OF_PYTHON = r"PyThread_acquire_lock(?:_timed)?$"
+"""Whoever waits for a Lock or RLock of threading: in a semaphore too."""
+_ONE_ORDER = "Make all threads take these locks in the same order, or use one lock instead"
+_IN_A_CIRCLE = "in a deadlock each thread holds what another one waits for"
+_JOINS = (r"(?:.*\.)?join$", JOINED)
 _JOINED = "a shutdown that joins a thread waits as long as that thread waits for something itself"
 _SPAWN = (
     "Start workers with spawn: multiprocessing.set_start_method('spawn') (vLLM: "
@@ -130,12 +136,22 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Before the join, release the locks that the thread still needs, and tell it to end (set its event, put its "
+        "last item)",
+        "while a thread joins another one, it can do nothing that this one waits for",
+        "Python Lib/threading.py, Thread.join",
+        itself=False,
+        knows=_JOINS,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Find the code that should wake the waiting threads (notify, put, release, set): no thread is left to run it, "
         "or it ran before they waited",
         "what they wait for has no owner: any thread of the process could have given it",
         "pthread_cond_wait(3)",
         kinds=("condvar-idle", "ipc-queue"),
         itself=False,
+        lacks=_JOINS,
     ),
     RemedyRule(
         "lock-order-deadlock",
@@ -146,11 +162,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         kinds=("mutex",),
         itself=False,
         through=_SEMAPHORES,
+        not_through=_OF_PYTHON,
     ),
     RemedyRule(
         "lock-order-deadlock",
-        "Make all threads take these locks in the same order, or use one lock instead",
-        "in a deadlock each thread holds what another one waits for",
+        _ONE_ORDER,
+        _IN_A_CIRCLE,
+        "Python Lib/threading.py",
+        kinds=("mutex",),
+        itself=False,
+        through=_OF_PYTHON,
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
+        _ONE_ORDER,
+        _IN_A_CIRCLE,
         "pthread_mutex_lock(3)",
         itself=False,
         not_rules=("would-wait-for-itself",),
