@@ -102,7 +102,7 @@ setup(
             "mpi4py",  # ranks of the live matrix under Open MPI
             "nvidia-nccl-cu13==2.28.9",  # a real libnccl with its debug information; needs no GPU to be mapped
         ],
-        "bench": ["ray"],  # actors of the live matrix; large
+        "bench": ["ray", "pyzmq"],  # actors and sockets of the live matrix; ray is large
         "mutate": ["mutmut==3.8.1; python_version >= '3.10'"],  # scripts/mutate
     },
     entry_points={"console_scripts": ["gdbext = gdbext.__main__:main"]},

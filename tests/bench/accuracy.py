@@ -247,7 +247,7 @@ def main():
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            for one in looks(program, options.gdb, options.looks, options.keep):
+            for one in _each(looks(program, options.gdb, options.looks, options.keep), program):
                 results.append(one)
                 rows.append({"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
                              "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,
@@ -260,6 +260,14 @@ def main():
                 Path(options.json).write_text(json.dumps(rows, indent=1))
     print(f"{len(chosen)} programs, {options.rounds} rounds. {machine()}.\n")
     print(totals(results), alarms(results), confusion(results), "Not right:\n\n" + misses(results), sep="\n\n")
+
+
+def _each(found, program):
+    """The looks at a program; none, and a line, of one that does not start here."""
+    try:
+        yield from found
+    except RuntimeError as error:
+        print(f"{program.table}/{program.name}: {str(error)[:300]}", file=sys.stderr)
 
 
 def _is_chosen(program, options):
