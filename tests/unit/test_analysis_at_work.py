@@ -446,6 +446,25 @@ def test_a_thread_that_yields_until_memory_changes_does_no_work():
     assert verdict(process(0, joins, polls, computes, locks=waits)).cause == "not-a-hang"
 
 
+@pytest.mark.parametrize(
+    ("sleeps", "switches", "wrote", "cause"),
+    [
+        (6e-7, 9000, 0, "unknown"),
+        (0.05, 9000, 0, "not-a-hang"),  # it asked for more
+        (6e-7, 9, 0, "not-a-hang"),  # what is left of a longer sleep
+        (6e-7, 9000, 1 << 20, "not-a-hang"),
+    ],
+    ids=["moments", "longer", "rest of a longer one", "writes"],
+)
+def test_who_sleeps_for_moments_until_memory_changes_does_no_work(sleeps, switches, wrote, cause):
+    commits = ("clock_nanosleep@libc.so.6", "nanosleep@libc.so.6", "commit@program", "main@program")
+    activity = Activity(1.2, written_bytes=wrote, own_bytes=wrote)
+    writer = stack(*commits, sleeps=sleeps, switches=switches, cpu=0.2, state="S")
+    waits = stack("wait4@libc.so.6", "main@program", switches=0, state="S")
+    found = verdict(process(0, waits), process(1, writer, activity=activity), process(2, writer, activity=activity))
+    assert (found.cause, found.finding) == (cause, False)
+
+
 @pytest.mark.parametrize(("switches", "finding"), [(3, False), (0, True)])
 def test_an_open_cause_is_no_finding_while_somebody_got_something(switches, finding):
     asks = stack("recv@libc.so.6", "ask@program.py:5", *MAIN, syscall=READ, switches=switches)

@@ -29,7 +29,7 @@ from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
-from gdbext.knowledge.spinning import MOMENT, SPINNING_AFTER
+from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
@@ -48,7 +48,11 @@ def is_yielding(one: Party) -> bool:
 
 
 def _sleeps_for_a_moment(one: Party) -> bool:
-    return one.thread is not None and one.thread.sleeps is not None and one.thread.sleeps <= MOMENT
+    """Whether it sleeps so shortly, and again and again: of a longer sleep only that little may be left."""
+    activity, thread = one.process.activity, one.thread
+    if activity is None or activity.own_bytes or thread is None or thread.sleeps is None or thread.sleeps > MOMENT:
+        return False
+    return (thread.switches or 0) * MOST_OF_A_MOMENT >= activity.seconds
 
 
 def works_inside(view: JobView) -> Optional[Candidate]:
