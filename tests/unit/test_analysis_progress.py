@@ -142,3 +142,24 @@ def test_ranks_that_wait_for_gradients_again_and_again_are_not_stuck(still, swit
     ranks = [reducing(number, still=still, switches=switches) for number in (0, 2)]
     found = judge(job(ranks[0], loading(still=still and 2, switches=switches), ranks[1], apart=1.5))
     assert found.verdict.cause in causes, found.verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("main_switches", "others_still", "cause"),
+    [(0, 0, "unknown"), (3, 0, "not-a-hang"), (0, 2, "not-a-hang")],
+    ids=["the main threads stand", "its main thread was woken", "another rank's was"],
+)
+def test_a_side_thread_that_talks_to_other_ranks_in_turns_is_no_progress(main_switches, others_still, cause):
+    waits = ("sem_wait@libc.so.6", "Condition.wait@threading.py:327", "allreduce@program.py:5", "main@python3")
+    talks = ("opal_progress@libopen-pal.so.40", "PMPI_Bcast@libmpi.so.40", "run_once@program.py:9", "clone@libc.so.6")
+
+    def one(number, side, **fields):
+        main = replace(stack(*waits, **fields), id=str(100 + number), lwp=100 + number)
+        return rank(number, main, *side, pid=100 + number)
+
+    side = replace(stack(*talks, switches=300, still=4, left=3, state="S"), id="901", lwp=901)
+    standing = {"switches": 0, "still": others_still, "state": "S"}
+    others = [one(number, (), **standing) for number in (0, 2)]
+    main = {"switches": main_switches, "still": 0, "state": "S"}
+    found = judge(job(others[0], one(1, (side,), **main), others[1], apart=1.2)).verdict
+    assert found.cause == cause

@@ -168,12 +168,29 @@ def goes_on(view: JobView) -> Optional[Candidate]:
         return None  # ranks of several jobs: progress of one says nothing of the other
     if _on_their_own(view, rest):
         return None
+    mains = [_standing_main(view, party) for party in went]
+    if rest and all(mains) and all(one.index in view.still and one.kind == "condvar-idle" for one in rest):
+        summary = (
+            f"It is not clear yet whether anything hangs: {who(went)} moved in a thread beside the main one, which "
+            f"waits for another thread, as {who(rest)} {verb(rest, 'does', 'do')} in {where(rest[0])}."
+        )
+        return not_clear(view, summary, evidence_of((), [*rest, *went]))
     summary = f"{start(who(went))} moved between the two samples, so the job is not stuck. " + (
         "It may be slow." if all_of_them else _the_rest(rest)
     )
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), went))
+
+
+def _standing_main(view: JobView, party: Party) -> bool:
+    """Whether a side thread decides, and the main one did nothing but wait for another: a thread that talks to other
+    ranks in turns does so whether or not there is anything to do."""
+    for one in threads_of(view, party.index):
+        if one.thread is not None and is_main(party.process, one.thread):
+            waits = one.kind == "condvar-idle" and one.thread.sleeps is None
+            return one.thread is not party.thread and waits and one.thread.switches == 0
+    return False
 
 
 def _wait_for_answers(view: JobView) -> List[Party]:
