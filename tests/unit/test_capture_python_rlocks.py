@@ -64,11 +64,11 @@ def test_the_end_of_a_thread_that_its_joiner_names():
     def waits(lwp, kind="semaphore"):
         return LockWait(lwp, kind, 0x1000, NOBODY)
 
-    def joins(lwp, ident):
+    def joins(lwp, ident, inside="Thread._wait_for_tstate_lock"):
         join = Frame("Thread.join", file="/lib/python3.11/threading.py", captures={JOINED: ident}, language="python")
-        return ThreadStack(str(lwp), (Frame("sem_wait"), join), lwp=lwp)
+        return ThreadStack(str(lwp), (Frame("sem_wait"), Frame(inside, language="python"), join), lwp=lwp)
 
-    stacks = [joins(5, 700), joins(6, 701), joins(7, 702), joins(8, 700)]
+    stacks = [joins(5, 700), joins(6, 701), joins(7, 702), joins(8, 700), joins(9, 700, "on_signal")]
     asked = [waits(5), waits(6), waits(7), waits(8, "mutex"), waits(9)]
     found = with_owners(asked, stacks, {}, {700: 3, 702: 7}, lambda ranges: [None] * len(ranges))
     assert [(one.kind, one.owner) for one in found] == [
@@ -76,5 +76,5 @@ def test_the_end_of_a_thread_that_its_joiner_names():
         ("semaphore", NOBODY),  # it was not read
         ("semaphore", NOBODY),  # itself
         ("mutex", NOBODY),
-        ("semaphore", NOBODY),
+        ("semaphore", NOBODY),  # what a handler does inside of join()
     ]

@@ -27,6 +27,8 @@ _HEAD = 8  # the count of references
 _STACK = 4096  # bytes from the stack pointer on: the call that waits is at the inner end
 _FIRST = 1 << 16  # no object lies below
 _MOST_COUNT = 1 << 20
+_MOST_WAITS = 256  # that are looked at; each takes a third of a millisecond
+_INSIDE_JOIN = ("_wait_for_tstate_lock", "_join_os_thread")
 
 ReadMany = Callable[[Sequence[Tuple[int, int]]], Sequence[Optional[bytes]]]
 
@@ -42,21 +44,20 @@ def with_owners(
     pthread_self()."""
     joined = {stack.lwp: threads.get(ident) for stack, ident in _joining(stacks)}
     asking = {stack.lwp for stack in stacks if any(_WAITS.match(one.function or "") for one in stack.calls[:_DEPTH])}
-    waits = [_joins(one, joined.get(one.thread)) for one in waits]
-    return tuple(
-        _owned(one, pointers.get(one.thread), threads, read_many)
-        if one.kind == "semaphore" and one.thread in asking
-        else one
-        for one in waits
-    )
+    found = [_joins(one, joined.get(one.thread)) for one in waits]
+    looked_at = [at for at, one in enumerate(found) if one.kind == "semaphore" and one.thread in asking][:_MOST_WAITS]
+    for at in looked_at:
+        found[at] = _owned(found[at], pointers.get(found[at].thread), threads, read_many)
+    return tuple(found)
 
 
 def _joining(stacks: Sequence[ThreadStack]) -> Iterator[Tuple[ThreadStack, int]]:
-    """Threads that wait for the end of another one, and its ident."""
+    """Threads that wait for the end of another one, and its ident. A handler of a signal may wait inside of join()."""
     for stack in stacks:
-        values = (frame.captures.get(JOINED) for frame in stack.calls[:_DEPTH])
-        ident = next((value for value in values if isinstance(value, int)), None)
-        if ident is not None:
+        python = (frame for frame in stack.calls[:_DEPTH] if frame.language == "python")
+        join = next((one for one in python if (one.function or "").rpartition(".")[2] not in _INSIDE_JOIN), None)
+        ident = join.captures.get(JOINED) if join is not None else None
+        if isinstance(ident, int):
             yield stack, ident
 
 
