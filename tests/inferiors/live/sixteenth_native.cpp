@@ -146,7 +146,7 @@ private:
     {
         bool over = !running_;
         if (done == 4)
-            std::this_thread::sleep_for(milliseconds(400));
+            std::this_thread::sleep_for(milliseconds(1000));
         return over || !tasks_.empty();
     }
 
@@ -181,7 +181,7 @@ int pool_told_too_early()
         pool->push([] { std::this_thread::sleep_for(milliseconds(20)); });
     while (pool->done < 4)
         std::this_thread::sleep_for(milliseconds(1));
-    std::this_thread::sleep_for(milliseconds(50));
+    std::this_thread::sleep_for(milliseconds(200));
     at("main");
     pool.reset();
     return 0;
@@ -260,14 +260,17 @@ void run_model(RateLimiter &limiter, int priority, int needs, const std::functio
 int limiter_looks_at_first_only()
 {
     RateLimiter limiter;
+    std::atomic<bool> runs{false};
     std::thread first([&] {
         run_model(limiter, 2, 1, [&] {
+            runs = true;
             while (limiter.waiting() == 0)
                 std::this_thread::sleep_for(milliseconds(5));
             run_model(limiter, 3, 0, [] {});
         });
     });
-    std::this_thread::sleep_for(milliseconds(100));
+    while (!runs)
+        std::this_thread::sleep_for(milliseconds(5));
     std::thread third([&] { run_model(limiter, 1, 1, [] {}); });
     while (limiter.waiting() < 2)
         std::this_thread::sleep_for(milliseconds(5));

@@ -240,12 +240,17 @@ def metric_where_it_was_seen():
 
 def pairs_made_at_once():
     """As pytorch/pytorch#130102: two pairs of ranks make a group each, and each rank only its own one. Both groups have
-    the same name, and the ranks find those of the other pair by it."""
+    the same name, under which those two find each other that come first, one of each pair."""
     join_group()
     members = [0, 3] if RANK in (0, 3) else [1, 2]
+    if RANK in (1, 3):
+        work_for(1)
     at(RANK)
-    group = dist.new_group(members)
-    dist.barrier(group)
+    group = dist.new_group(members, timeout=LONG)
+    if 0 in members:
+        dist.barrier(group)
+    else:
+        dist.all_reduce(torch.ones(16), group=group)
     dist.barrier()
 
 
