@@ -139,8 +139,8 @@ def gets_one_of_many():
     child.start()
     print(results.get(), flush=True)
     wait_for_role("child")
-    at("main")
     child.join(1)
+    at("main")
 
 
 class Scheduler:
