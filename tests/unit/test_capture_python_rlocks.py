@@ -45,6 +45,11 @@ def looked_up(pid, waiter, threads, function="PyThread_acquire_lock_timed@libpyt
 def test_the_thread_that_has_taken_it(version):
     with PythonTarget("python_rlocks.py", python=PYTHONS[version]) as target:
         holder, ident, reentrant, plain = map(int, target.words)
+        # On its way there it waits for the GIL as well.
+        wait_until(
+            lambda: looked_up(target.pid, Waiter(target.pid, reentrant), {ident: holder}).kind == "mutex",
+            "a thread waits for the RLock",
+        )
         wants, other = Waiter(target.pid, reentrant), Waiter(target.pid, plain)
         found = looked_up(target.pid, wants, {ident: holder})
         assert (found.kind, found.owner, found.detail) == ("mutex", holder, "an RLock of Python, taken 2 times")
