@@ -30,7 +30,7 @@ class Neighbours:
         self.proc = proc
         self._memory = SharedMemory(proc)
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
-        self._searched = [_searched(rank) for rank in ranks if rank.copy is not None]
+        self._searched = {rank.pid: _searched(rank) for rank in ranks if rank.copy is not None}
         self._files = lock_context.SharedFiles({rank.pid: rank.copy.maps for rank in ranks if rank.copy is not None})
 
     def locks(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[LockWait, ...]:
@@ -47,10 +47,10 @@ class Neighbours:
             found,
             stacks,
             {thread.tid: thread.sp for thread in rank.copy.threads if thread.registers},
-            _threads(rank),
+            self._searched[pid].threads,
             ProcessMemory(pid).read_many,
         )
-        return process_locks.with_owners(found, stacks, rank.copy.maps, self._searched)
+        return process_locks.with_owners(found, stacks, rank.copy.maps, list(self._searched.values()))
 
     def _shared_in(self, rank: LiveRank) -> Callable[[int], bool]:
         """Whether memory of the rank is shared with another process, also with one that is not a rank."""
@@ -77,14 +77,9 @@ class Neighbours:
 
 def _searched(rank: LiveRank) -> process_locks.Searched:
     assert rank.copy is not None
-    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, _threads(rank))
-
-
-def _threads(rank: LiveRank) -> Mapping[int, int]:
-    """LWP by pthread_self()."""
-    assert rank.copy is not None
     at = rank.copy.architecture.thread_pointer if rank.copy.architecture is not None else None
-    return {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
+    threads = {one.registers[at]: one.tid for one in rank.copy.threads if at is not None and one.registers}
+    return process_locks.Searched(rank.pid, rank.copy.maps, ProcessMemory(rank.pid).read, threads)
 
 
 def _waits(copy: ProcessCopy) -> Mapping[int, futexes.FutexCall]:

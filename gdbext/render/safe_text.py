@@ -8,9 +8,12 @@ import time
 import unicodedata
 from typing import Iterable, List, Optional
 
+from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.paths import short_file
 from gdbext.model.text.ranges import pieces
 from gdbext.render.style import Style
+
+NAMELESS = "??"
 
 LONGEST = 20_000
 """Characters of one name that are looked at; template names of several thousand are real."""
@@ -107,6 +110,11 @@ def _without_template_arguments(name: str, style: Style) -> str:
             depth -= 1
         position += len(piece)
     return "".join(kept)
+
+
+def function_name(name: Optional[str], style: Style) -> str:
+    """A function as its source names it; `??` where it has no name."""
+    return clean(source_name(name or ""), style) or NAMELESS
 
 
 def name_with_place(name: str, place: str) -> str:

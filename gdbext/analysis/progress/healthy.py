@@ -168,8 +168,8 @@ def goes_on(view: JobView) -> Optional[Candidate]:
         return None  # ranks of several jobs: progress of one says nothing of the other
     if _on_their_own(view, rest):
         return None
-    mains = [_standing_main(view, party) for party in went]
-    if rest and all(mains) and all(one.index in view.still and one.kind == "condvar-idle" for one in rest):
+    standing = all(_standing_main(view, party) for party in went)
+    if rest and standing and all(one.index in view.still and one.kind == "condvar-idle" for one in rest):
         summary = (
             f"It is not clear yet whether anything hangs: {who(went)} moved in a thread beside the main one, which "
             f"waits for another thread, as {who(rest)} {verb(rest, 'does', 'do')} in {where(rest[0])}."

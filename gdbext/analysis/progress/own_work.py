@@ -39,8 +39,7 @@ _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
 def is_yielding(one: Party) -> bool:
-    """Gives its processor away, in both copies, or sleeps for a moment: it waits until memory changes, and what it uses
-    is no work."""
+    """Yields its processor in both copies, or sleeps for moments: it polls memory, and its CPU time is no work."""
     innermost = one.thread.calls[:1] if one.thread is not None and not one.thread.left else ()
     if innermost and _sleeps_for_a_moment(one):
         return True
@@ -48,7 +47,7 @@ def is_yielding(one: Party) -> bool:
 
 
 def _sleeps_for_a_moment(one: Party) -> bool:
-    """Whether it sleeps so shortly, and again and again: of a longer sleep only that little may be left."""
+    """Whether it sleeps that briefly again and again; one look alone may catch the end of a longer sleep."""
     activity, thread = one.process.activity, one.thread
     if activity is None or activity.own_bytes or thread is None or thread.sleeps is None or thread.sleeps > MOMENT:
         return False

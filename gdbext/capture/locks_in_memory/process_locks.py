@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from gdbext.capture.memory.maps import Mapping as Mapped
 from gdbext.capture.memory.maps import MemoryMap
@@ -79,7 +79,7 @@ def _objects(one: Searched, semaphore: int) -> Iterator[Tuple[int, int]]:
         data = one.read(mapping.start, size) or b""
         for at in _places(data, word):
             kind, _, thread, count, most, _ = _SEMLOCK.unpack_from(data, at - 8)
-            if most == 1 and _type_name(one.read, kind) == _TYPE:
+            if most == 1 and is_of_type(one.read, kind, _TYPE):
                 yield thread, count
 
 
@@ -93,6 +93,7 @@ def _places(data: bytes, word: bytes) -> List[int]:
     return found
 
 
-def _type_name(read: Read, kind: int) -> Optional[bytes]:
+def is_of_type(read: Read, kind: int, name: bytes) -> bool:
+    """Whether a type has this name, which ends with a NUL."""
     pointer = read(kind + TYPE_NAME, 8)
-    return read(struct.unpack("<Q", pointer)[0], len(_TYPE)) if pointer else None
+    return pointer is not None and read(struct.unpack("<Q", pointer)[0], len(name)) == name

@@ -2,9 +2,8 @@
 thread waits for: join() has the other one's ident.
 
 `_thread.RLock` (Modules/_threadmodule.c, 3.8 to 3.13): behind the object's head the address of the lock, which is a
-semaphore where POSIX has them, the owner's pthread_self(), and the count. Whoever waits has called a function of the
-object, so that its address stands on the waiter's stack. From 3.14 on the lock is a byte of the object, and its waiters
-sleep elsewhere.
+semaphore on Linux, the owner's pthread_self(), and the count. The waiter has called a method of the object, so its
+stack holds the object's address. From 3.14 on the lock is a byte of the object, and its waiters sleep elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import struct
 from dataclasses import replace
 from typing import Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.knowledge.runtimes.cpython import TYPE_NAME
+from gdbext.capture.locks_in_memory.process_locks import is_of_type
 from gdbext.knowledge.runtimes.cpython_frames import JOINED
 from gdbext.model.locks import LockWait
 from gdbext.model.stack import ThreadStack
@@ -93,5 +92,4 @@ def _objects(pointer: int, lock: int, read_many: ReadMany) -> Iterator[Tuple[int
 
 
 def _is_rlock(type_: int, read_many: ReadMany) -> bool:
-    pointer = read_many([(type_ + TYPE_NAME, 8)])[0]
-    return pointer is not None and read_many([(struct.unpack("<Q", pointer)[0], len(_TYPE))])[0] == _TYPE
+    return is_of_type(lambda address, size: read_many([(address, size)])[0], type_, _TYPE)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Optional
 
-from gdbext.model.text.cython_names import source_name
-from gdbext.render.safe_text import clean, place_of, shorten, shorten_name
+from gdbext.render.safe_text import clean, function_name, place_of, shorten, shorten_name
 from gdbext.render.style import Style
 
 PLAIN = Style(width=120)
@@ -27,7 +26,7 @@ def one_line(text: Optional[str], limit: int = _NAME) -> str:
 @lru_cache(maxsize=4096)
 def function(name: Optional[str]) -> str:
     """A function as a frame shows it."""
-    return shorten_name(clean(source_name(name or ""), PLAIN) or "??", _NAME, PLAIN)
+    return shorten_name(function_name(name, PLAIN), _NAME, PLAIN)
 
 
 @lru_cache(maxsize=4096)

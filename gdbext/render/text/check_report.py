@@ -6,8 +6,7 @@ from typing import Callable, List, Mapping, Tuple
 
 from gdbext.model.check_report import CheckKinds, CheckReport, CheckStatus, SwitchResults, WatchedRank
 from gdbext.model.stack import Frame
-from gdbext.model.text.cython_names import source_name
-from gdbext.render.safe_text import clean, clean_line, place_of, shorten_name, wrapped
+from gdbext.render.safe_text import clean, clean_line, function_name, place_of, shorten_name, wrapped
 from gdbext.render.style import Style
 from gdbext.render.table import Column, Row, table
 from gdbext.render.text.error import sticky_words
@@ -82,7 +81,7 @@ def _facts(report: CheckReport, style: Style) -> List[Tuple[str, str]]:
 
 def _frame_words(frame: Frame, style: Style) -> str:
     place = place_of(frame.file, frame.line, frame.module, style)
-    return f"{clean(source_name(frame.function or ''), style) or '??'}  {place}".rstrip()
+    return f"{function_name(frame.function, style)}  {place}".rstrip()
 
 
 def _source(report: CheckReport, style: Style) -> List[str]:
@@ -105,7 +104,7 @@ def _frames(report: CheckReport, style: Style) -> List[str]:
     lines = ["", style.paint("Stack", "strong")]
     for number in range(begin, min(len(report.frames), begin + _MOST_FRAMES)):
         frame = report.frames[number]
-        name = shorten_name(clean(source_name(frame.function or ""), style) or "??", max(20, style.width - 40), style)
+        name = shorten_name(function_name(frame.function, style), max(20, style.width - 40), style)
         text = f"{name}  {place_of(frame.file, frame.line, frame.module, style)}".rstrip()
         accent = "strong" if number == report.engine_frame else "python" if frame.language == "python" else ""
         mark = style.mark if number == report.engine_frame else " "

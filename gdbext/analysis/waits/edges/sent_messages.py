@@ -28,10 +28,11 @@ def draw(
         if len(members) == len(elsewhere) == 2 and not meetings:  # each means the other
             drawn += _draw_both(drawing, pairs)
             pairs = []
-        for party in elsewhere if pairs else ():
-            node = _node(drawing, pairs[0])
-            drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
-        drawn += pairs
+        else:
+            for party in elsewhere:
+                node = _node(drawing, pairs[0])
+                drawing.join(node, drawing.rank(party), "called elsewhere", "inferred", drawing.fact(party), ANY)
+            drawn += pairs
     elif _past_each_other(drawing.view, pairs, members, meetings):
         for one in {party.judged.collective: party for party in pairs}.values():
             for party in pairs:

@@ -8,12 +8,12 @@ from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
-from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, Wait
 from gdbext.model.waits import shown_kind
 from gdbext.render.safe_text import (
     clean,
+    function_name,
     milliseconds,
     name_with_place,
     place_of,
@@ -151,7 +151,7 @@ def _where(
 
 def frame_text(frame: Frame, style: Style) -> str:
     """`ft::Decoder::forward  decoder.cc:212`."""
-    name = shorten_name(clean(source_name(frame.function or ""), style) or "??", 160, style)
+    name = shorten_name(function_name(frame.function, style), 160, style)
     return name_with_place(name, place_of(frame.file, frame.line, frame.module, style))
 
 

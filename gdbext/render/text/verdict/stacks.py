@@ -20,16 +20,24 @@ from typing import Callable, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.stack_tree import StackTree, TreeNode
-from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.ranges import counted
-from gdbext.render.safe_text import clean, name_with_place, place_of, rank_set, shorten, shorten_located, wrapped
+from gdbext.render.safe_text import (
+    NAMELESS,
+    clean,
+    function_name,
+    name_with_place,
+    place_of,
+    rank_set,
+    shorten,
+    shorten_located,
+    wrapped,
+)
 from gdbext.render.style import Style
 
 DEEPEST_FORK = 24
 """Ways that part one below the other; deeper ones are counted, not drawn."""
 MOST_LINES = 1_000
 _RANKS_WIDTH = 20
-_NAMELESS = "??"
 _C_LIBRARY = re.compile(r"(^|/)(libc|libpthread|ld)[.-][^/]*so|\[vdso\]")
 _INSTALLED = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d|^/usr/(include|lib)|^<|/bits/|\.tcc$|/std_\w+\.h$")
 _C_FILE = re.compile(
@@ -268,12 +276,12 @@ def _line_text(line: _Line, room: int, style: Style, unit: str) -> str:
 def call_text(part: _Part, room: int, style: Style) -> str:
     """`5 x ?? (libcuda.so.1)`, `forward  model.py:41`."""
     call, times = part
-    name = clean(source_name(call.function or ""), style) or _NAMELESS
+    name = function_name(call.function, style)
     place = place_of(call.file, call.line, call.module, style)
     repeated = f"{times:,} {style.times} " if times > 1 else ""
     text = shorten_located(name_with_place(name, place), room - len(repeated), style)
     shown, gap, where = text.partition("  ")
-    accent = "python" if call.language == "python" else "dim" if name == _NAMELESS else ""
+    accent = "python" if call.language == "python" else "dim" if name == NAMELESS else ""
     return style.paint(repeated, "dim") + style.paint(shown, accent) + gap + style.paint(where, "dim")
 
 
