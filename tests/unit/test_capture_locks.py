@@ -259,6 +259,10 @@ def test_the_gil_belongs_to_the_thread_that_python_names():
     assert (row.kind, row.owner, row.timed) == ("gil", OWNER, False)
     nobody = one(call(4), *frames, others=[stack("enqueue@x.so", lwp=OWNER, id="2")])
     assert isinstance(nobody.owner, Missing)
+    again = one(call(4), *frames, others=[stack("enqueue@x.so", lwp=OWNER, id="2")], gil=True)
+    assert again.owner == WAITER
+    awake = one(call(5, expected=4), *frames, gil=True)  # it gets the GIL, and has yet to return
+    assert isinstance(awake.owner, Missing)
     (between_two_calls,) = resolve({}, [stack(*frames[3:], lwp=WAITER), holder], AROUND)
     assert (between_two_calls.owner, between_two_calls.address) == (OWNER, 0)
 

@@ -78,9 +78,11 @@ def _row(call: Optional[FutexCall], stack: ThreadStack, around: Surroundings, gi
 
 
 def _gil(call: Optional[FutexCall], waiter: int, gil: Sequence[int], around: Surroundings) -> LockWait:
-    """Waiters look every few milliseconds whether they shall ask for it: between two of them there is no call."""
+    """Waiters look every few milliseconds whether they shall ask for it: between two of them there is no call. Who sleeps
+    in that call and has the GIL asks for it a second time: it did not know that it has it."""
     address = 0 if call is None else _condvar_of(call)
-    holders = [lwp for lwp in gil if lwp != waiter]
+    again = call is not None and call.asleep
+    holders = [lwp for lwp in gil if lwp != waiter or again]
     owner = holders[0] if len(holders) == 1 else Missing("no thread of Python's list holds it")
     return LockWait(thread=waiter, kind="gil", address=address, owner=owner, place=around.place(address))
 
