@@ -9,6 +9,7 @@ import pytest
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Ended
 from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, GETS, MAIN, READ, live, process
 
@@ -160,3 +161,80 @@ SIGWAIT = ("__GI___sigtimedwait@libc.so.6", "signal_sigwait@python3", "reap@prog
 def test_one_signal_may_stand_for_two_children(ended, cause):
     waits = stack(*SIGWAIT, *MAIN, syscall=FUTEX, switches=0, state="S")
     assert judge(live(process(0, waits, activity=Activity(1.0, ended=ended)))).verdict.cause == cause
+
+
+SLEEPS = ("clock_nanosleep@libc.so.6", "std::this_thread::sleep_for@libstdc++.so.6")
+
+
+def ends(function="Workers::join@engine pool.cpp:40", *outer, **fields):
+    more = {"syscall": NAP, "sleeps": 0.5, "state": "S", "switches": 2, "left": 0, **fields}
+    return stack(*SLEEPS, function, *outer, "main@engine main.cpp:9", **more)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "Workers::join@engine pool.cpp:40",
+        "engine::Pool::~Pool@engine pool.cpp:40",
+        "waitForAllTasks@engine pool.cpp:40",
+        "Engine.shutdown@engine.py:40",
+        "Engine.wait_until_drained@engine.py:40",
+    ],
+)
+def test_who_naps_for_the_end_of_something_while_nothing_else_runs_is_named(function):
+    found = over_time(process(0, ends(function), activity=Activity(1.0)))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "checking for 22 s" in found.summary and "it has no other thread" in found.summary
+
+
+IDLE = stack("pthread_cond_wait@libc.so.6", "take@engine pool.cpp:8", syscall=FUTEX, switches=0, state="S")
+BUSY = stack("gemm@libext.so", "worker@libext.so", state="R", cpu=0.9, switches=50)
+NAPPING = stack(*SLEEPS, "fetch@engine net.cpp:8", syscall=NAP, sleeps=1.0, switches=2, state="S")
+
+
+@pytest.mark.parametrize(
+    ("threads", "activity"),
+    [
+        ((ends("flush_loop@engine log.cpp:40"),), Activity(1.0)),
+        ((ends("serve@engine main.cpp:40"),), Activity(1.0)),
+        ((ends(), BUSY), Activity(1.0)),
+        ((ends(), NAPPING), Activity(1.0)),
+        ((ends(),), Activity(1.0, own_bytes=4096)),
+        ((ends(),), Activity(1.0, napping=1)),
+    ],
+    ids=["a loop", "a server", "a thread works", "a thread naps", "it writes", "a child naps"],
+)
+def test_who_naps_in_a_loop_or_beside_work_is_not_named(threads, activity):
+    assert not over_time(process(0, *threads, activity=activity)).finding
+
+
+def test_who_naps_for_an_end_is_named_only_after_some_time():
+    job = process(0, ends(), IDLE, activity=Activity(1.0))
+    early = over_time(job, seconds=5.0)
+    assert (early.cause, early.finding) == ("unknown", False)
+    assert "none of its other threads moved" in over_time(job).summary
+
+
+JOINED = ("futex_wait@libc.so.6", "__pthread_clockjoin_ex@libc.so.6", "std::thread::join@libstdc++.so.6")
+
+
+def joins(function="Pool::~Pool@engine pool.cpp:40"):
+    return stack(*JOINED, function, "main@engine main.cpp:9", syscall=FUTEX, switches=1, state="S")
+
+
+def test_one_join_that_ended_does_not_say_that_the_next_one_will():
+    wait = LockWait(100, "join", 0x10, 110, still=False)
+    job = process(0, joins(), BUSY, locks=(wait,))
+    early = over_time(job, seconds=5.0)
+    assert early.cause == "unknown"
+    assert "ended between two copies. It may wait for further ones." in early.summary
+    assert over_time(job).cause == "not-a-hang"
+
+
+def test_beside_a_thread_that_naps_a_wait_is_looked_at_for_longer():
+    locks = (LockWait(100, "join", 0x10, 110, still=True), LockWait(110, "condvar", 0x20, Missing("none"), still=True))
+    job = process(0, replace(joins(), switches=0), IDLE, NAPPING, locks=locks)
+    early = over_time(job, seconds=5.0)
+    assert (early.cause, early.finding) == ("unknown", False)
+    assert early.summary.startswith("It is not clear yet")
+    assert not over_time(job).summary.startswith("It is not clear yet")

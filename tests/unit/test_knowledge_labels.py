@@ -15,6 +15,7 @@ from gdbext.analysis.progress.own_hangs import (
     in_debugger,
     kept_gil,
     loop_tasks,
+    naps_for_ends,
     unanswered_requests,
 )
 from gdbext.analysis.stacks.thread_kind import Judged
@@ -96,6 +97,7 @@ _ROOMS = (
     at_rest,
     blocked_signals,
     dead_children,
+    naps_for_ends,
     unanswered_requests,
     in_debugger,
     kept_gil,

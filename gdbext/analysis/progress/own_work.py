@@ -27,14 +27,18 @@ from gdbext.analysis.view.job_view import (
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, ENDS_BY_NAME, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
+from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
+_ENDS, _SLEEPS = regex(rf"(?i){ENDS_BY_NAME}"), regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
+_LAST_NAME = regex(r"\.|::")
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
@@ -44,6 +48,16 @@ def is_yielding(one: Party) -> bool:
     if innermost and _sleeps_for_a_moment(one):
         return True
     return any(_YIELDS.match(frame.function or "") for frame in innermost)
+
+
+def naps_for_end(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
+    must do."""
+    if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
+        return False
+    names = (source_name(name) for name in calls_of(one))
+    own = next((name for name in names if not _SLEEPS.match(name)), "")
+    return bool(_ENDS.match(_LAST_NAME.split(own.partition("<")[0])[-1]))
 
 
 def _sleeps_for_a_moment(one: Party) -> bool:
@@ -240,7 +254,7 @@ def is_working(view: JobView, party: Party) -> bool:
     if not is_yielding(party) and (
         may_progress(party)
         or (party.thread is not None and was_woken(party.thread))
-        or (in_own_code(party) and is_alive(party))
+        or (in_own_code(party) and is_alive(party) and not naps_for_end(party))
     ):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
@@ -301,7 +315,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party):
+    if _sleeps_for_a_moment(party) or naps_for_end(party):
         return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))

@@ -12,12 +12,14 @@ from gdbext.analysis.failures.gpu_findings import clean_reports
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.nobody_acts import nobody_asks
 from gdbext.analysis.progress.not_clear import longer_look
-from gdbext.analysis.progress.running import was_woken
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.pool_tasks import FED_KINDS
+from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
 from gdbext.analysis.verdict.chosen_remedies import what_the_text_shows
 from gdbext.analysis.verdict.kernel_tasks import several_tasks, waits_for_lock
 from gdbext.analysis.verdict.lone_stack import single_process_text
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
@@ -96,7 +98,7 @@ def without_cause(view: JobView) -> Candidate:
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
-    may_go_on = may_go_on or nobody_asks(view)
+    may_go_on = may_go_on or nobody_asks(view) or (not looked_long(view) and _others_act(view, parties))
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -139,6 +141,15 @@ def _died_too(view: JobView, party: Party) -> str:
 
 def _all(parties: Sequence[Party]) -> str:
     return "both" if len(parties) == 2 else "all"
+
+
+def _others_act(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether a thread beside one that waits for any thread of its process sleeps for a moment: it may be the one."""
+    if view.given is not Given.LIVE or not view.has_two_looks:
+        return False
+    fed = [party for party in parties if party.kind in FED_KINDS]
+    beside = (one for party in fed for one in threads_of(view, party.index) if one.thread is not party.thread)
+    return any(one.judged.helper is None and in_own_code(one) and is_alive(one) for one in beside)
 
 
 def _may_go_on(party: Party) -> bool:

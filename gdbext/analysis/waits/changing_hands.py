@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from gdbext.analysis.view.candidate import Candidate, shows
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.view.candidate import Candidate, evidence_of, shows
 from gdbext.analysis.view.job_view import JobView
 from gdbext.analysis.view.places import taken_in
 from gdbext.analysis.view.wording import start, verb, who
@@ -41,6 +43,14 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
     if not moving or not working or outside or not all(id(party.thread) in taking_part for party in working):
         return None
     first, wait = moving[0]
+    deciding = {id(party.thread) for party in working}
+    own = [wait for waiter, wait in moving if id(waiter.thread) in deciding]
+    if own and all(wait.kind == "join" for wait in own) and not looked_long(view):
+        summary = (
+            f"It is not clear yet whether anything hangs: a thread that thread {first.id} waited for, in "
+            f"{taken_in(first)}, ended between two copies. It may wait for further ones."
+        )
+        return not_clear(view, summary, evidence_of((), working))
     waited = f"thread {first.id} waited for {KINDS[wait.kind]} in {taken_in(first)}"
     summary = (
         f"{start(who(working))} {verb(working, 'takes', 'take')} part in a lock that changes hands: {waited}, and a "

@@ -18,6 +18,7 @@ from gdbext.analysis.progress.own_hangs import (
     in_debugger,
     kept_gil,
     loop_tasks,
+    naps_for_ends,
     unanswered_requests,
 )
 from gdbext.analysis.unread import unread_ranks
@@ -49,6 +50,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *kept_gil.LOST,
         *in_debugger.LOST,
         *unanswered_requests.LOST,
+        *naps_for_ends.LOST,
         *own_work.LOST,
         *at_rest.LOST,
     ),

@@ -78,8 +78,8 @@ def _row(call: Optional[FutexCall], stack: ThreadStack, around: Surroundings, gi
 
 
 def _gil(call: Optional[FutexCall], waiter: int, gil: Sequence[int], around: Surroundings) -> LockWait:
-    """Waiters look every few milliseconds whether they shall ask for it: between two of them there is no call. Who sleeps
-    in that call and has the GIL asks for it a second time: it did not know that it has it."""
+    """Waiters look every few milliseconds whether they shall ask for it: between two of them there is no call. Who
+    sleeps in that call and has the GIL asks for it a second time: it did not know that it has it."""
     address = 0 if call is None else _condvar_of(call)
     again = call is not None and call.asleep
     holders = [lwp for lwp in gil if lwp != waiter or again]

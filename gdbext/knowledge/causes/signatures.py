@@ -267,6 +267,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "spins_for_dead_child",
             "rests_without_child",
             "request_unanswered",
+            "end_not_seen",
             "signal_held_back",
             "held_by_debugger",
             "own-wake-up",

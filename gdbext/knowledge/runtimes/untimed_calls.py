@@ -81,3 +81,12 @@ YIELD = r"_*(GI_)?_*(sched_yield|pthread_yield)$"
 
 ANSWERED_AT_ONCE = r"c10d::\w*Store::(add|check|compareSet|deleteKey|getNumKeys|set)$"
 """Calls of a rendezvous store that wait for no key: that one has returned is no progress (torch TCPStore.cpp)."""
+
+ENDS_BY_NAME = (
+    r"_*(join|shut_?down|stop|close|drain|flush|finish|finali[sz]e|terminate|tear_?down|destroy|quit)"
+    r"(?!\w*(loop|period|forever|every|request))\w*$"
+    r"|_*(wait|await|block)_?(for|until|till|on)?_?\w*(workers?|threads?|tasks?|jobs?|child(ren)?|pending|completion"
+    r"|exit|end|finish(ed)?|done|drained|stopped|empty)$"
+    r"|~\w+|__a?exit__$|__del__$"
+)
+"""The last part of a function's name, in any case: it ends something and waits for that, not for work."""

@@ -1,0 +1,63 @@
+"""Threads that look again and again whether something has ended, in a process where nobody else does anything."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long, naps_for_end
+from gdbext.analysis.progress.running import in_own_code, is_alive, seconds_in_place
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
+from gdbext.model.activity import Activity
+
+
+def end_not_seen(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, they were at one place, and nothing else moved."""
+    if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
+        return None
+    naps = [party for party in view.parties if naps_for_end(party) and _is_alone(view, party)]
+    others = parties_without(view.parties, naps)
+    if not naps or any(_acts(one) for party in others for one in threads_of(view, party.index)):
+        return None
+    seconds = min(seconds_in_place(view, one, ()) for one in naps)
+    if seconds < view.spinning_after:
+        return None
+    threads = "it has no other thread" if len(naps[0].process.threads) == 1 else "none of its other threads moved"
+    summary = (
+        f"{start(who(naps))} {verb(naps, 'has', 'have')} been checking for {seconds:.0f} s, with sleeps in between, "
+        f"whether something has ended, in {where(naps[0])}. Nothing else is running that could end: {threads}. Most "
+        "likely what it looks for was lost, or has ended without saying so."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(naps),
+        victims=tuple(others),
+        evidence=evidence_of(naps, others),
+    )
+
+
+def _is_alone(view: JobView, party: Party) -> bool:
+    """Whether neither another thread of its process nor a child does anything that it may wait for."""
+    own = [one for one in threads_of(view, party.index) if one.thread is not party.thread]
+    return not (_is_busy(party.process.activity) or any(map(_acts, own)))
+
+
+def _is_busy(activity: Optional[Activity]) -> bool:
+    if activity is None:
+        return False
+    moved = (activity.read_bytes, activity.written_bytes, activity.own_bytes, activity.napping)
+    return bool(activity.children) or any(moved)
+
+
+def _acts(one: Party) -> bool:
+    """Whether it runs, moved between the copies, or sleeps in code of its own: after that it may go on."""
+    if one.thread is None or one.thread.state == "R" or bool(one.thread.switches):
+        return True
+    return in_own_code(one) and is_alive(one)
+
+
+LOST = (end_not_seen,)
