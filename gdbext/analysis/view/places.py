@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from typing import Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 from gdbext.analysis.stacks.frame_facts import NAMES
 from gdbext.analysis.stacks.reporting_frames import reports_failure
@@ -347,5 +346,29 @@ def operation(party: Party) -> str:
 
 
 def what(parties: Sequence[Party]) -> str:
-    """What most of them wait in, in words."""
-    return Counter(map(operation, parties)).most_common(1)[0][0]
+    """What they wait in, in words: `gather (rank 0) and broadcast (rank 1)` where they differ."""
+    return _told_apart(parties, operation)
+
+
+def what_places(parties: Sequence[Party]) -> str:
+    """The place of all of them; where they differ, who is where."""
+    return _told_apart(parties, where)
+
+
+def _told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:
+    """What most of them are in comes first."""
+    groups: Dict[str, List[Party]] = {}
+    for party in parties:
+        groups.setdefault(of(party), []).append(party)
+    if len(groups) == 1:
+        return next(iter(groups))
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    pieces = [_with_subject(name, who(members)) for name, members in ordered[:_MOST_PLACES]]
+    rest = len(ordered) - len(pieces)
+    others = "" if not rest else " and one other call" if rest == 1 else f" and {rest:,} other calls"
+    return f"{', '.join(pieces)}{others}" if others else " and ".join(pieces)
+
+
+def _with_subject(name: str, subject: str) -> str:
+    """`decode (engine.py:3, rank 0)`."""
+    return f"{name[:-1]}, {subject})" if name.endswith(")") and not name.endswith("()") else f"{name} ({subject})"

@@ -9,7 +9,17 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from gdbext.analysis.failures.fatal_signal import ended_by
 from gdbext.analysis.stacks.text_kind import shown_by
 from gdbext.analysis.view.job_view import Party, calls_of
-from gdbext.analysis.view.places import called_from, is_in, operation, place, says_nothing, taken_in, what, where
+from gdbext.analysis.view.places import (
+    called_from,
+    is_in,
+    operation,
+    place,
+    says_nothing,
+    taken_in,
+    what,
+    what_places,
+    where,
+)
 from gdbext.analysis.view.wording import filled_in, label_list, start, verb, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
@@ -114,17 +124,16 @@ def _behind(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[str, s
 
 def _of_victims(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> Dict[str, str]:
     subjects = list(victims) or list(culprits)
-    waits = (
-        f"{start(who(subjects))} {verb(subjects, 'waits', 'wait')} for that in {where(subjects[0])}." if victims else ""
-    )
+    wait = verb(subjects, "waits", "wait")
+    waits = f"{start(who(subjects))} {wait} for that in {what_places(subjects)}." if victims else ""
     return {
         "Victims": start(who(subjects)) if subjects else "Other ranks",
         "victims": who(subjects) if subjects else "other ranks",
-        "wait": verb(subjects, "waits", "wait"),
+        "wait": wait,
         "what": what(subjects) if subjects else "something",
         **_awaited(one, subjects),
         "Who_was_read": _who_was_read(subjects),
-        "what_where": where(subjects[0]) if subjects else "something",
+        "what_where": what_places(subjects) if subjects else "something",
         "Victims_wait": waits or ("None of them can proceed." if one.circle else ""),
         "are_all": verb([*culprits, *victims], "is", "are"),
         "Everybody": start(who([*culprits, *victims])) if subjects else "No rank",
