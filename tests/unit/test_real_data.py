@@ -22,8 +22,9 @@ SIZES["batch-26"] = 40
 SIZES["batch-27"] = 40
 SIZES["batch-28"] = 40
 SIZES["batch-29"] = 40
+SIZES["batch-30"] = 40
 BATCHES = list(SIZES)
-SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 30)}
+SEALED = set(BATCHES[2:]) - {f"batch-{number}" for number in range(17, 31)}
 
 WAITS = re.findall(
     r"[\w-]+",
