@@ -54,7 +54,7 @@ class SharedCache(dict):
 
 
 def pin_batches(cache):
-    for number in itertools.count():
+    for number in range(160):
         cache.put(number, bytes(64))
         time.sleep(0.001)
 
@@ -75,8 +75,8 @@ class Samples:
 
 
 def shared_cache_forked():
-    """As pytorch/pytorch#25158: a thread has the lock of the cache of storages, while a worker that loads data is forked.
-    The worker has the lock as it was at that time, and nobody who would give it back."""
+    """As pytorch/pytorch#25158: a thread has the lock of the cache of storages, while a worker that loads data is
+    forked. The worker has the lock as it was at that time, and nobody who would give it back."""
     import torch.utils.data
 
     cache = SharedCache()
@@ -94,13 +94,13 @@ class TaskLog(logging.Handler):
 
     def __init__(self):
         super().__init__()
-        self.writing, self.busy, self.file = threading.RLock(), threading.Event(), open(in_folder("tasks.log"), "w")
+        self.writing, self.busy = threading.RLock(), threading.Event()
 
     def emit(self, record):
         with self.writing:
             self.busy.set()
-            self.file.write(self.format(record) + "\n")
-            self.file.flush()
+            with open(in_folder("tasks.log"), "a") as file:
+                file.write(self.format(record) + "\n")
             if "a long report" in record.msg:
                 work_for(2)
 
@@ -192,25 +192,23 @@ def summarize(arguments, role):
     return ray.get(inner)
 
 
-@contextlib.contextmanager
-def cluster(**resources):
+def cluster(accelerators):
     import ray
 
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, resources=resources)
-    yield ray
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, resources={"accelerator": accelerators})
+    return ray
 
 
 def tasks_keep_what_their_tasks_need():
     """As ray-project/ray#43184: there are two accelerators and two tasks that have one each. Each of them waits for a
     task of its own, which needs one as well."""
-    with cluster(accelerator=2) as ray:
-        outer = ray.remote(num_cpus=0, resources={"accelerator": 1})(summarize)
-        answers = [outer.remote(sys.argv, role) for role in "ab"]
-        wait_for_role("a")
-        wait_for_role("b")
-        at("main")
-        ray.get(answers)
+    ray = cluster(2)
+    outer = ray.remote(num_cpus=0, resources={"accelerator": 1})(summarize)
+    answers = [outer.remote(sys.argv, role) for role in "ab"]
+    wait_for_role("a")
+    wait_for_role("b")
+    at("main")
+    ray.get(answers)
 
 
 class ReadWriteLock:
@@ -390,8 +388,8 @@ def page_in(parameter, path, offset):
 
 
 def weights_paged_in_by_many():
-    """Healthy, as sgl-project/sglang#37806: the files of a checkpoint are on a slow file system, and mapped. Many threads
-    copy the weights out of them, page by page, which takes long."""
+    """Healthy, as sgl-project/sglang#37806: the files of a checkpoint are on a slow file system, and mapped. Many
+    threads copy the weights out of them, page by page, which takes long."""
     import torch
 
     torch.set_num_threads(1)
@@ -488,8 +486,8 @@ def show_progress(progress):
 
 
 def cleans_many_files():
-    """Healthy, as Chuyu-Team/Dism-Multi-language#342: old versions of components are compressed and removed for a quarter
-    of an hour, and the number that is shown stays the same."""
+    """Healthy, as Chuyu-Team/Dism-Multi-language#342: old versions of components are compressed and removed for a
+    quarter of an hour, and the number that is shown stays the same."""
     progress = {"files": 0}
     thread(show_progress, progress)
     for number in itertools.count():
@@ -548,11 +546,9 @@ def tiled(left, right, tile):
 
     size = left.shape[0]
     product = torch.zeros(size, size)
-    for row in range(0, size, tile):
-        for column in range(0, size, tile):
-            product[row : row + tile, column : column + tile] = (
-                left[row : row + tile] @ right[:, column : column + tile]
-            )
+    parts = [slice(start, start + tile) for start in range(0, size, tile)]
+    for rows, columns in itertools.product(parts, parts):
+        product[rows, columns] = left[rows] @ right[:, columns]
     return product
 
 
@@ -573,8 +569,8 @@ def tune(connection):
 
 
 def tries_a_slow_kernel():
-    """Healthy, as pytorch/pytorch#123932: kernels are tried by a process, one after the other. One of them is very slow,
-    and the compiler waits for it."""
+    """Healthy, as pytorch/pytorch#123932: kernels are tried by a process, one after the other. One of them is very
+    slow, and the compiler waits for it."""
     connection, serves = FORK.Pipe()
     child_of(tune, serves)
     taken = {}
@@ -587,13 +583,14 @@ def tries_a_slow_kernel():
     print(min(taken, key=taken.get), flush=True)
 
 
+SIZES = {"/config.json": 800, "/tokenizer.json": 4000, "/model.safetensors": 4_000_000_000}
+
+
 class Hub(http.server.BaseHTTPRequestHandler):
     """Two files are small; the weights come slowly."""
 
-    SIZES = {"/config.json": 800, "/tokenizer.json": 4000, "/model.safetensors": 4_000_000_000}
-
     def do_GET(self):
-        size = self.SIZES[self.path]
+        size = SIZES[self.path]
         self.send_response(200)
         self.send_header("Content-Length", str(size))
         self.end_headers()
@@ -620,12 +617,12 @@ def download(port, path):
 
 
 def one_file_is_most_of_it():
-    """Healthy, as huggingface/huggingface_hub#4452: a model is downloaded, and what is shown is the number of files. The
-    last one has most of the bytes; all night nothing changes."""
+    """Healthy, as huggingface/huggingface_hub#4452: a model is downloaded, and what is shown is the number of files.
+    The last one has most of the bytes; all night nothing changes."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     child_of(serve_for_ever, server)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        files = [pool.submit(download, server.server_address[1], path) for path in Hub.SIZES]
+        files = [pool.submit(download, server.server_address[1], path) for path in SIZES]
         for count, file in enumerate(concurrent.futures.as_completed(files), 1):
             print(f"{count} of {len(files)} files: {file.result()}", flush=True)
             if count == 2:
@@ -644,16 +641,16 @@ def train_job(arguments, role):
 
 
 def third_job_waits_for_room():
-    """Healthy, as skypilot-org/skypilot#892: there are four accelerators, and two jobs that have two each. A third one is
-    pending until one of them has ended."""
-    with cluster(accelerator=4) as ray:
-        job = ray.remote(num_cpus=0, resources={"accelerator": 2})(train_job)
-        jobs = [job.remote(sys.argv, role) for role in "ab"]
-        wait_for_role("a")
-        wait_for_role("b")
-        jobs.append(job.remote(sys.argv, "c"))
-        at("main")
-        ray.get(jobs[2])
+    """Healthy, as skypilot-org/skypilot#892: there are four accelerators, and two jobs that have two each. A third one
+    is pending until one of them has ended."""
+    ray = cluster(4)
+    job = ray.remote(num_cpus=0, resources={"accelerator": 2})(train_job)
+    running = [job.remote(sys.argv, role) for role in "ab"]
+    wait_for_role("a")
+    wait_for_role("b")
+    third = job.remote(sys.argv, "c")
+    at("main")
+    ray.get([third, *running])
 
 
 class Generator:

@@ -1,4 +1,4 @@
-"""Ranks of a job over Gloo that hang, and healthy ones, seventeenth set: `seventeenth_ranks.py NAME FOLDER`, one each."""
+"""Ranks of a job over Gloo that hang, and healthy ones, seventeenth set: `seventeenth_ranks.py NAME FOLDER`, each."""
 
 import collections
 import contextlib
@@ -50,8 +50,8 @@ def save(optimizer):
 
 
 def moments_gathered_by_the_first_alone():
-    """As EleutherAI/bergson#380: the state of the optimizer is saved by the first rank. All ranks have a part of it, and
-    it is gathered; the others are in the next step."""
+    """As EleutherAI/bergson#380: the state of the optimizer is saved by the first rank. All ranks have a part of it,
+    and it is gathered; the others are in the next step."""
     join_group()
     optimizer = ShardedAdam()
     for number in range(STEPS):
@@ -213,8 +213,8 @@ class Scopes:
 
 
 def tensor_of_another_name():
-    """As horovod/horovod#100: gradients are matched by their names. One rank has built the model twice, and those of the
-    second one have a name that the others do not know."""
+    """As horovod/horovod#100: gradients are matched by their names. One rank has built the model twice, and those of
+    the second one have a name that the others do not know."""
     join_group()
     coordinated, scopes = Coordinated(), Scopes()
     coordinated.allreduce("global_step", torch.zeros(1))
@@ -274,8 +274,8 @@ class Stage:
 
 
 def stages_send_first():
-    """As NVIDIA/Megatron-LM#5100: four stages, one batch forward and one backward in turns. All of them send before they
-    receive, so that the last two send to each other, and the others wait behind them."""
+    """As NVIDIA/Megatron-LM#5100: four stages, one batch forward and one backward in turns. All of them send before
+    they receive, so that the last two send to each other, and the others wait behind them."""
     join_group()
     Stage().run(STEPS)
 
@@ -308,6 +308,13 @@ def tokenize(number):
     return len([known.setdefault(word, len(known)) for word in re.findall(r"\w+|\S", text)])
 
 
+def map_texts():
+    with multiprocessing.get_context("fork").Pool(2) as pool, open(in_folder("cache"), "w") as cache:
+        for length in pool.imap(tokenize, range(3_000_000)):
+            cache.seek(0)
+            cache.write(f"{length}\n")
+
+
 @contextlib.contextmanager
 def first_rank_first():
     if RANK != 0:
@@ -322,11 +329,9 @@ def texts_mapped_before_the_others():
     processes. The others take them from the cache after that, and wait for half an hour and more."""
     join_group()
     at(RANK)
-    with first_rank_first(), multiprocessing.get_context("fork").Pool(2) as pool:
-        with open(in_folder("cache"), "w") as cache:
-            for length in pool.imap(tokenize, itertools.count()) if RANK == 0 else ():
-                cache.seek(0)
-                cache.write(f"{length}\n")
+    with first_rank_first():
+        if RANK == 0:
+            map_texts()
 
 
 PROGRAMS = {

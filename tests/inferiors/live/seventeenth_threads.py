@@ -19,8 +19,8 @@ def double(number):
 
 
 def interpreter_kept_by_who_waits():
-    """As Kitware/kwiver#468: the steps of a pipeline are threads in C++, some of which are in Python. The main thread has
-    the lock of the interpreter since the start and never lets go of it; it waits for the threads."""
+    """As Kitware/kwiver#468: the steps of a pipeline are threads in C++, some of which are in Python. The main thread
+    has the lock of the interpreter and does not let go of it; it waits for the threads."""
     step = STEP(double)
     print(extension().run_pipeline(step, 4), flush=True)
     library = extension(ctypes.PyDLL)
