@@ -48,7 +48,7 @@ class SharedCache(dict):
 
     def free_dead(self):
         self.cleaning.set()
-        work_for(2)
+        work_for(3)
         for handle in list(self)[: self.LIMIT // 2]:
             del self[handle]
 
@@ -102,7 +102,7 @@ class TaskLog(logging.Handler):
             with open(in_folder("tasks.log"), "a") as file:
                 file.write(self.format(record) + "\n")
             if "a long report" in record.msg:
-                work_for(2)
+                work_for(3)
 
 
 def work_on_tasks(log, count, tasks, results):
@@ -113,8 +113,9 @@ def work_on_tasks(log, count, tasks, results):
         results.put(tasks.get() * 2)
 
 
-def receive_tasks(log, second):
+def receive_tasks(log, first, second):
     log.info("got a task")
+    first.set()
     second.wait()
     log.info("got a task, and this is a long report on it")
 
@@ -122,10 +123,11 @@ def receive_tasks(log, second):
 def log_lock_of_a_new_worker():
     """As celery/celery#502: a worker ends after ten tasks, and a new one is forked for it. At that time a thread of the
     master writes to the log; the new worker wants to say that it has begun, and the lock of the log is taken."""
-    log, handler, second = logging.getLogger("tasks"), TaskLog(), threading.Event()
+    log, handler, first, second = logging.getLogger("tasks"), TaskLog(), threading.Event(), threading.Event()
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    thread(receive_tasks, log, second)
+    thread(receive_tasks, log, first, second)
+    first.wait()
     tasks, results = FORK.SimpleQueue(), FORK.SimpleQueue()
     for count in range(2):
         for number in range(10):

@@ -70,7 +70,7 @@ public:
     bool empty() const { return begin_.load() == end_.load(); }
 
 private:
-    static constexpr size_t SIZE = 64;
+    static constexpr size_t SIZE = 8192;
     struct Cell {
         std::atomic<size_t> turn{0};
         std::string message;
@@ -132,7 +132,7 @@ int flush_until_all_is_written()
         while (true)
             logger->log("a request, number " + std::to_string(count++));
     }).detach();
-    while (count < 200)
+    while (count < 8500)
         std::this_thread::sleep_for(milliseconds(1));
     at("main");
     logger->flush();
