@@ -94,9 +94,10 @@ _MUST_HOLD = {
     "named": "the suspect is known",
     "whole": "all its threads were read",
     "itself": "a thread waits for a lock that it holds",
+    "idle": "all that were read wait for work",
     "helpers": "helper threads alone were read",
 }
-_MUST_NOT_HOLD = {"named": "no suspect is known"}
+_MUST_NOT_HOLD = {"named": "no suspect is known", "idle": "not all that were read wait for work"}
 """Conditions of a remedy by its field. The others that are false are usual, and need no word."""
 _SHUTDOWN = "the call is part of a shutdown"
 _STACK_SHOWS = {

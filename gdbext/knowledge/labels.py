@@ -20,7 +20,7 @@ WAIT_KINDS = {
     "store-wait": "waits for a key of the rendezvous store",
     "mpi": "inside MPI, or in a network library, also without MPI: UCX, libfabric, PSM2",
     "gloo": "inside a Gloo collective over the CPU",
-    "ipc-queue": "waits for a message of another process of the engine",
+    "ipc-queue": "waits for a message of another process of the engine, or for an item of a queue",
     "gil": "waits for Python's global interpreter lock",
     "mutex": "waits for a lock",
     "condvar-idle": "waits or polls until another thread signals it (normal for helper threads), or for a fixed time",

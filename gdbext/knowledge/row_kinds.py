@@ -138,6 +138,7 @@ class RemedyRule:
     gaps: bool = False  # only where the text has no stack of a rank with a lower number than one that it has
     whole: Optional[bool] = None  # only where all threads of the one process were read / where some may be missing
     itself: Optional[bool] = None  # only where a thread waits for a lock that it holds / where none does
+    idle: Optional[bool] = None  # only where all that were read wait for work / where some do not
     helpers: bool = False  # only where no thread but helpers was read
     said: str = ""  # a witness must have said this (knowledge/causes/witnesses.py)
     not_said: str = ""  # useless where a witness said this

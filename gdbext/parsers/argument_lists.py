@@ -10,15 +10,15 @@ from gdbext.knowledge.causes.held_by_frames import SIGNAL_HANDLERS, SIGNAL_NUMBE
 from gdbext.knowledge.errors.checks import NAMES_OF_ERRORS
 from gdbext.knowledge.frames import RULES
 from gdbext.knowledge.frames.failures import ASSERTED, ASSERTS, OF_FILE, OF_FUNCTION, OF_LINE
-from gdbext.knowledge.runtimes.glibc_locks import SYMBOL, UNTIL
+from gdbext.knowledge.runtimes.glibc_locks import JOINS_THREAD, SYMBOL, UNTIL
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured
 from gdbext.model.text.patterns import regex
 
-LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "lock", "threadid", "tstate", UNTIL))
+LOCKS = frozenset(("mutex", "futex", "futex_word", "cond", "rwlock", "sem", "lock", JOINS_THREAD, "tstate", UNTIL))
 """Arguments of the C library and CPython that say what is waited for, and until when; kept in any frame."""
 
-_NO_LOCKS = ("threadid", "tstate", "comm")
+_NO_LOCKS = (JOINS_THREAD, "tstate", "comm")
 
 _BY_RULE = (
     (regex(ASSERTS), frozenset((*ASSERTED, OF_LINE, *OF_FILE, *OF_FUNCTION))),

@@ -36,6 +36,7 @@ class ThreadHead:
 
     id: Optional[str] = None
     lwp: Optional[int] = None
+    pthread: Optional[int] = None  # what pthread_self() returns in it
     name: Optional[str] = None
     gil: Optional[bool] = None
     state: Optional[str] = None

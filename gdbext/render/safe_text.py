@@ -8,9 +8,9 @@ import time
 import unicodedata
 from typing import Iterable, List, Optional
 
-from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.paths import short_file
 from gdbext.model.text.ranges import pieces
+from gdbext.model.text.source_names import source_name
 from gdbext.render.style import Style
 
 NAMELESS = "??"

@@ -10,6 +10,7 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
 from gdbext.analysis.progress import at_rest, healthy, own_work
 from gdbext.analysis.progress.own_hangs import (
+    background_collectives,
     blocked_signals,
     dead_children,
     in_debugger,
@@ -95,6 +96,7 @@ def test_labels_of_the_contract():
 
 _ROOMS = (
     at_rest,
+    background_collectives,
     blocked_signals,
     dead_children,
     naps_for_ends,

@@ -210,9 +210,18 @@ def excerpt(line: Line) -> str:
     match = re.search(line.rule.pattern, text)
     first = max(match.start(), match.end() - LONGEST_PIECE) if match else 0  # who is named stands at its end
     first = max(0, min(first, len(text) - LONGEST_PIECE))
-    end, word = first + LONGEST_PIECE, text.rfind(" ", 0, first) + 1
+    end = len(text) if len(text) - first <= LONGEST_PIECE * 3 // 2 else first + LONGEST_PIECE
+    word = text.rfind(" ", 0, first) + 1
     first = word if first - word < LONGEST_PIECE // 10 else first
-    return f'"{piece_of(text, first, end)}"'
+    return f'"{piece_of(text, first, end)}{_end_of(text, end)}"'
+
+
+def _end_of(text: str, end: int) -> str:
+    """The last words of a long line, where errors give the reason."""
+    if end >= len(text):
+        return ""
+    words = text[len(text) - LONGEST_PIECE // 2 :].partition(" ")[2]
+    return f" {words}" if words else ""
 
 
 def ranks_in(line: Line) -> Tuple[int, ...]:

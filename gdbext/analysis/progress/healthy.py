@@ -6,6 +6,7 @@ from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run
+from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
@@ -158,6 +159,8 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     went = [party for party in parties_without(view.parties, view.gone) if party.index in moved]
     proof = frozenset(went).intersection(waiting) if waiting else went
     if not proof or view.of("fatal") or all(_may_only_spin(view, party) for party in view.parties):
+        return None
+    if mains_in_collective(view):
         return None
     all_of_them = len(went) == len(view.parties)
     rest = parties_without(view.parties, went)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
+from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
@@ -27,18 +28,14 @@ from gdbext.analysis.view.job_view import (
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, ENDS_BY_NAME, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
-from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
-_ENDS, _SLEEPS = regex(rf"(?i){ENDS_BY_NAME}"), regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
-_LAST_NAME = regex(r"\.|::")
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
@@ -48,16 +45,6 @@ def is_yielding(one: Party) -> bool:
     if innermost and _sleeps_for_a_moment(one):
         return True
     return any(_YIELDS.match(frame.function or "") for frame in innermost)
-
-
-def naps_for_end(one: Party) -> bool:
-    """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
-    must do."""
-    if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
-        return False
-    names = (source_name(name) for name in calls_of(one))
-    own = next((name for name in names if not _SLEEPS.match(name)), "")
-    return bool(_ENDS.match(_LAST_NAME.split(own.partition("<")[0])[-1]))
 
 
 def _sleeps_for_a_moment(one: Party) -> bool:
@@ -70,7 +57,7 @@ def _sleeps_for_a_moment(one: Party) -> bool:
 
 def works_inside(view: JobView) -> Optional[Candidate]:
     """No rank waits for another one, and of those that were read some work, or are woken again and again."""
-    if not is_independent_job(view):
+    if not is_independent_job(view) or mains_in_collective(view):
         return None
     active = [party for party in view.parties if is_working(view, party)]
     others = parties_without(view.parties, active)
@@ -81,7 +68,10 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     elif not active or not all(waits_inside(view, party) for party in others):
         return None
     else:
-        summary = f"{start(who(active))} {verb(active, 'works', 'work')}, for example in {where(active[0])}."
+        does = f"{verb(active, 'works', 'work')}, for example in"
+        if all(party.judged.rule in CHILD_WAITS for party in active):
+            does = f"{verb(active, 'waits', 'wait')} for a child that works, in"
+        summary = f"{start(who(active))} {does} {where(active[0])}."
         if others:
             summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for other threads or processes."
     return Candidate(

@@ -17,11 +17,14 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import what, where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.runtimes.system_calls import POLL, RESTART
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.patterns import regex
 
+_POLLS = regex(r"_*(GI_+)?_*poll$")
 _Place = List[Tuple[Optional[str], Optional[int]]]
 
 
@@ -91,6 +94,8 @@ def was_woken(thread: ThreadStack) -> bool:
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
     call = thread.syscall
+    if call and call[0] == RESTART and _POLLS.match(next((one.function or "" for one in thread.calls[:1]), "")):
+        call = (POLL, *call[1:])  # as it goes on after it was interrupted, with the arguments that it had
     if not call or call[0] not in UNTIMED:
         return False
     timeout = UNTIMED[call[0]]

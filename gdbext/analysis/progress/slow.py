@@ -16,7 +16,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
-from gdbext.model.activity import Activity
+from gdbext.model.activity import Activity, Child
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -96,7 +96,8 @@ def builds_under_lock(view: JobView) -> Optional[Candidate]:
 
 
 def doubt_slow_work(best: Candidate) -> Candidate:
-    """A rank that is in the midst of slow work is not surely missing where nobody counted what it does."""
+    """A rank that is in the midst of slow work is not surely missing where nobody counted what it does, or where one of
+    its children works."""
     if best.cause != "missing-rank" or best.confidence != "high":
         return best
     for party in best.culprits:
@@ -104,7 +105,20 @@ def doubt_slow_work(best: Candidate) -> Candidate:
         if row is not None and party.process.activity is None and party.group == "elsewhere":
             reason = f" {start(who([party]))} {row.doing}, and its progress was not measured: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
+        child = _busy_child(party)
+        if child is not None:
+            reason = (
+                f" A child of it, pid {child.pid} ({child.name}), used {child.cpu:.0%} of a core: it may only be slow."
+            )
+            return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
     return best
+
+
+def _busy_child(party: Party) -> Optional[Child]:
+    """A process below one that waits, perhaps for it."""
+    activity = party.process.activity
+    waits = party.kind in ("ipc-queue", "condvar-idle", "io") and activity is not None
+    return next((one for one in activity.children if one.cpu >= CHILD_CPU), None) if waits and activity else None
 
 
 def is_at_work(party: Party) -> bool:

@@ -225,6 +225,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.itself is not None and rule.itself != _waits_for_itself(best):
         return False
+    if rule.idle is not None and rule.idle != all(map(_may_rest, view.parties)):
+        return False
     if rule.helpers and (view.parties or not view.unseen or not any(one.threads for one in view.unseen)):
         return False
     if rule.reported is not None and not _reported_fits(rule.reported, view):
@@ -273,6 +275,11 @@ def _line_fits(rule: RemedyRule, view: JobView) -> bool:
     if rule.not_line and any(re.search(rule.not_line, text) for text in texts):
         return False
     return not rule.line or any(re.search(rule.line, text) for text in texts)
+
+
+def _may_rest(party: Party) -> bool:
+    """Whether it may wait for work, as far as its wait tells."""
+    return party.judged.idle or party.takes_orders or party.kind in ("io", "ipc-queue", "condvar-idle")
 
 
 def _is_alone(view: JobView) -> bool:

@@ -90,9 +90,9 @@ _OF_ANOTHER, _SENT_BY = regex(OF_ANOTHER), regex(SENT_BY)
 _FROM_OUTSIDE = regex(r"SIGTERM|Termination signal|Terminated \(15\)|\b15 \(Terminated\)|signal 15\b")
 
 
-def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "") -> str:
+def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "", awaited: str = "") -> str:
     """The sentences about the one process that was read beside idle ones, where they are all that can be said.
-    `last_words`: the line in which a process tells of its end."""
+    `last_words`: the line in which a process tells of its end; `awaited`: which thread it waits for."""
     name, given = _alone_name(party), party.process.given
     if party.process.source in CHECKERS and not last_words:
         return (
@@ -128,6 +128,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             does = filled_in(own, {"where": where(party)}) if own else shown.past(does)
         if shown is not None and shown.open:
             explanation = shown.open
+        elif awaited:
+            explanation = awaited
         elif idle:
             is_, are = ("was", "were") if shown is not None and shown.when else ("is", "are")
             subject = name[:1].lower() + name[1:]

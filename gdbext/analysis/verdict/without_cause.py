@@ -22,6 +22,7 @@ from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
+from gdbext.analysis.waits.awaited_thread import awaited_thread
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.model.codes import Given
 from gdbext.model.text.patterns import regex
@@ -43,7 +44,7 @@ def without_cause(view: JobView) -> Candidate:
     if len(parties) == 1:
         idle = [party for party in view.parties if party.group == "idle"]
         text = raised_by_watchdog(view, parties[0]) or single_process_text(
-            parties[0], idle, last_words(view, parties[0])
+            parties[0], idle, last_words(view, parties[0]), awaited_thread(view, parties[0])
         )
         also = _died_too(view, parties[0])
         text += f"{'' if text.endswith('.') else '.'} {also}" if also else ""

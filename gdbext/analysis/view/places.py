@@ -25,9 +25,9 @@ from gdbext.knowledge.frames.system.code_owners import (
 from gdbext.knowledge.frames.system.libc import SIGNAL
 from gdbext.knowledge.log_lines.last_words import ENDED, HIT_ALONE, IN_NATIVE_CODE, LOGGED
 from gdbext.model.stack import Frame
-from gdbext.model.text.cython_names import source_name
 from gdbext.model.text.paths import short_file
 from gdbext.model.text.patterns import regex
+from gdbext.model.text.source_names import source_name
 
 LONGEST_NAME = 80
 ONLY_REPORTS = "That call only raises or reports the failure; the call that failed is not on this stack."

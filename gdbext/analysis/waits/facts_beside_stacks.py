@@ -13,6 +13,7 @@ from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
 from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
 from gdbext.analysis.progress.own_hangs import (
+    background_collectives,
     blocked_signals,
     dead_children,
     in_debugger,
@@ -32,7 +33,7 @@ from gdbext.model.waits import Node
 _Pattern = Callable[[JobView], Optional[Candidate]]
 
 _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
-    "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on),
+    "progress": (*slow.PATTERNS, *running.PATTERNS, healthy.goes_on, *background_collectives.PATTERNS),
     "idle": (
         healthy.nothing_to_do,
         healthy.all_busy,

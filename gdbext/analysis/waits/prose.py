@@ -24,24 +24,25 @@ from gdbext.analysis.view.wording import filled_in, label_list, start, verb, who
 from gdbext.analysis.waits.edges.members import UNNAMED
 from gdbext.analysis.waits.edges.sent_messages import SAID
 from gdbext.knowledge.causes.held_by_frames import INTERRUPTED, SIGNAL_NUMBERS
-from gdbext.knowledge.causes.remedies.remedy_constants import SLEEPS
+from gdbext.knowledge.causes.remedies.remedy_constants import SLEEPS, WAITS_FOR_SIGNAL
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
-from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.knowledge.frames.system.libc import UNTIL_THEN
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
 from gdbext.model.text.ranges import ranks
 from gdbext.model.waits import Edge, Hypothesis, Node
 
 _ROWS = {row.id: row for row in CAUSES}
-_SLEEPS, _INTERRUPTED = map(re.compile, (SLEEPS, INTERRUPTED))
+_JOINED = re.compile(r"(?i)join|threadpool|executor")
+_SLEEPS, _INTERRUPTED, _SIGNALLED = map(re.compile, (SLEEPS, INTERRUPTED, WAITS_FOR_SIGNAL))
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
 
 
-def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]) -> str:
-    """Two sentences for a person."""
+def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party], awaited: str = "") -> str:
+    """Two sentences for a person. `awaited`: which thread the first culprit waits for."""
     roles = {**_of_culprits(one, culprits, victims), **_of_victims(one, culprits, victims)}
     turn = _circle_of(one)
     roles["story"] = chain_text(turn)
@@ -50,12 +51,16 @@ def summary(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[Party]
     roles["Circle_end"] = _circle_end(one, turn, culprits, victims)
     root = one.chain[-1].target if one.chain else one.roots[0]
     roles["root"] = root.label
-    during = f", during shutdown ({root.label})" if root.label not in roles["where"] else ", a shutdown function"
+    inside = ", a destructor" if "~" in root.label else ", a shutdown function"
+    during = inside if root.label in roles["where"] else f", during shutdown ({root.label})"
     roles["during"] = f"{during}, {roles['ending']}" if roles["ending"] else during
+    if culprits and root.kind == "object" and root.label not in calls_of(culprits[0]):  # another thread ends something
+        roles["during"] = f" {roles['ending']}, while another thread waits for it to end, in {root.label}"
     shown = shown_by(culprits[0].process, culprits[0].thread) if culprits else None
     ended = shown is not None and bool(shown.row.when)
     roles["One_look"] = f"A single {_look((*culprits, *victims))}"
     roles["Unclear"] = "" if ended else f"{roles['One_look']} cannot show whether this wait will ever end."
+    roles["Awaited"] = awaited
     roles["gone"] = f"{root.label} has ended" if root.pid is not None else root.label
     roles.update(_of_waiter(one, victims))
     state = one.roots[0].state or ""
@@ -106,7 +111,12 @@ def _ending(party: Party) -> str:
         return "for a lock" if party.kind == "mutex" else "for the GIL"
     if _sleeps(party):
         return ""
-    return "for a thread to end" if party.judged.rule in JOINS else "for a thread or process to end"
+    if party.judged.rule in UNTIL_THEN:
+        return UNTIL_THEN[party.judged.rule]
+    calls = list(calls_of(party))
+    if any(map(_SIGNALLED.match, calls)) and not any(map(_JOINED.search, calls)):
+        return "for another thread to signal it"
+    return "for a thread or process to end"
 
 
 def _sleeps(party: Party) -> bool:

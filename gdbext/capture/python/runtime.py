@@ -123,7 +123,7 @@ def interpreter_at(runtime: int, module: str, version: Optional[Version], read: 
         return Missing(f"{name} is not known")
     head = read(runtime + layout.interpreters, 8)
     if head is None or head == bytes(8):
-        return Missing(f"{name} in {module} is not initialised")
+        return Missing(f"{name} in {module} is not initialised, or was finalised")
     return Interpreter(version, runtime, module, layout)
 
 

@@ -110,6 +110,7 @@ _BUILDS = r"(?!.*(?i:cudnn.*finali[sz]e))"
 _WAITS_FOR_AN_ORDER = r"(?!\w*(?i:wait|until|listen|signal|handler|watch|monitor|loop|should|request|_on_))"
 ENDS = (
     rf".*~(?!{_RAII})\w+(?:<.*>)?(?:\(.*\))?$|.*destructor'?$|core::ptr::drop_in_place<|.*::drop$|.*_M_dispose$|.*__on_zero_shared\w*"
+    r"|zmq_(?:ctx_)?(?:term|destroy)$|zmq::ctx_t::terminate"
     r"|__del__$|(?:.*\.)?(?:_python_exit|_exit_function|_run_exitfuncs|_shutdown_workers|_clean_exit)$"
     rf"|{_BUILDS}{_NAMES}{_WAITS_FOR_AN_ORDER}(?:\w*_)?(?:destroy|shutdown|finalize|uninit|deinit|fini|teardown|tear_down|dispose)\d?"
     r"(?:_all|_impl)?$"

@@ -17,7 +17,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
 from gdbext.knowledge.frames.networks.fabrics import JOB_STARTS, PMIX_CALLS, PMIX_GET
 from gdbext.knowledge.frames.networks.mpi import RETURNS_AT_ONCE
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
-from gdbext.knowledge.frames.python.interpreter import COLLECTS_GARBAGE, LOCK_OF_PYTHON
+from gdbext.knowledge.frames.python.interpreter import COLLECTS_GARBAGE, LOCK_OF_PYTHON, THREADS_QUEUE
 from gdbext.knowledge.frames.system.code_owners import CUDA_DRIVER_MODULES
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 
@@ -368,6 +368,26 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         "{Unseen} what the workers are doing.",
         function=r"(?:.*[.:])?(?:_try_get_data|_get_data|_next_data)$",
         does="waits for a batch from the DataLoader's workers, in {where}",
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "{Unseen} which thread should take items from that queue.",
+        function=r"(?:.*[.:])?put$",
+        does="waits for room in a queue of its own process, in {where}",
+        rules=(THREADS_QUEUE,),
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "{Unseen} which thread works on those items.",
+        function=r"(?:.*[.:])?join$",
+        does="waits until all items of a queue of its own process are done, in {where}",
+        rules=(THREADS_QUEUE,),
+    ),
+    OpenThere(
+        ("ipc-queue",),
+        "{Unseen} which thread should put it there.",
+        does="waits for an item in a queue of its own process, in {where}",
+        rules=(THREADS_QUEUE,),
     ),
     OpenThere(
         ("ipc-queue",),

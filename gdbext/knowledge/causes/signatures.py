@@ -61,7 +61,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "ranks are in different collectives, or in the same one with different sizes",
         "every rank must make the same calls on a communicator, in the same order; if they differ, none completes",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
-        ("mismatch", "different_launches", "told_by_watchdog", "told_by_coordinator", "told_by_log"),
+        ("mismatch", "no_rank_served", "different_launches", "told_by_watchdog", "told_by_coordinator", "told_by_log"),
     ),
     Signature(
         "multi-comm-ordering",
@@ -268,6 +268,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "rests_without_child",
             "request_unanswered",
             "end_not_seen",
+            "tasks_wait_for_tasks",
             "signal_held_back",
             "held_by_debugger",
             "own-wake-up",

@@ -36,6 +36,14 @@ SLOW_WORK: Tuple[SlowWork, ...] = (
         proof=("child",),
     ),
     SlowWork(
+        "pool",
+        "waits for the tasks of its pool of processes",
+        "multiprocessing/pool.py, concurrent/futures/_base.py, joblib/parallel.py",
+        function=r"((\w*Result|IMap\w*Iterator|Future|Parallel)\.)?(get|wait|next|__next__|result|_?retrieve)$",
+        file=r"(multiprocess(ing)?/pool|concurrent/futures/_base|joblib/(parallel|_parallel_backends))\.py$",
+        proof=("child",),
+    ),
+    SlowWork(
         "compile",
         "compiles kernels",
         "torch/_inductor, torch/_dynamo, triton, DeepGEMM's and FlashInfer's JIT",

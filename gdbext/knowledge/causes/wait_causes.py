@@ -429,7 +429,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "ending",
         "destructor-or-teardown",
-        "{Culprits} {wait_there} in {where}{during}. {Unclear}",
+        "{Culprits} {wait_there} in {where}{during}. {Awaited} {Unclear}",
         "std::thread, atexit(3), threading._shutdown",
         ends=("object",),
         most="low",

@@ -272,6 +272,15 @@ RULES: Tuple[LogRule, ...] = (
         wait="mpi",
     ),
     LogRule(
+        "xla-operation-ended",
+        r"slow_operation_alarm\.cc:\d{1,5}\] The operation took [\dhms.]{1,40}",
+        "XLA's slow compilation has finished",
+        "xla/service/slow_operation_alarm.cc",
+        "not-a-hang",
+        "low",
+        wait="native-compute",
+    ),
+    LogRule(
         "xla-slow-operation",
         r"Very slow compile\?|slow_operation_alarm\.cc:\d{1,5}\] \w",
         "XLA warns of a slow compilation, and logs how long it took once it has finished",

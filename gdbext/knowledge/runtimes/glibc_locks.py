@@ -13,6 +13,9 @@ from gdbext.model.text.patterns import regex
 
 SYMBOL = "symbol of what is waited for"
 """What debuggers print behind the address of a lock that is a variable, as a captured value: `gil_cond+40`."""
+JOINS_THREAD = "threadid"
+"""The argument of pthread_join(3) as debuggers print it: what pthread_self() returns in the thread that is to end."""
+
 UNTIL = "abstime"
 """The argument of glibc's waits that says until when: 0 for no limit."""
 

@@ -90,3 +90,9 @@ ENDS_BY_NAME = (
     r"|~\w+|__a?exit__$|__del__$"
 )
 """The last part of a function's name, in any case: it ends something and waits for that, not for work."""
+
+COLLECTIVES_BY_NAME = (
+    r"_*(i|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|broadcast|barrier|synchroni[sz]e)"
+    r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"
+)
+"""The last part of a function's name, in any case: the operation of a library that a program has made itself."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from gdbext.knowledge.frames.system.linux_kernel import ONLY_BEGINS
 from gdbext.knowledge.launch.launchers import LAUNCHER_FILES
+from gdbext.knowledge.runtimes.glibc_locks import JOINS_THREAD
 from gdbext.model.job import RankProcess, RankSnapshot
+from gdbext.model.locks import LockWait
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.digits import integer_or_none
@@ -21,6 +23,8 @@ from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapsho
 
 MOST_LOG_MESSAGES = 24
 _SEVERAL, _MOST_APART = 2, 64
+_MOST_INSIDE = 8
+"""Frames of the C library in which a thread waits for the end of another one, at most."""
 _LARGEST = 1 << 24
 """Bytes of code that no function has."""
 
@@ -140,7 +144,8 @@ class Process:
         stacks = tuple(thread.finished(id) for thread, id in zip(shown, thread_ids(shown)))
         kinds = Counter(thread.kind for thread in shown if thread.kind)
         source = f"text:{kinds.most_common(1)[0][0]}" if kinds else "text"
-        return rank_snapshot(index, _TextReading(self.head, stacks, tuple(self.said), source))
+        threads = {one.head.pthread: one.head.lwp for one in self.threads if one.head.pthread and one.head.lwp}
+        return rank_snapshot(index, _TextReading(self.head, stacks, tuple(self.said), source, threads))
 
     def _give_to_the_selected(self, frame: Frame) -> None:
         """`Thread 1 received signal SIGINT` and the frame it stands in, where its stack is not in the text."""
@@ -177,13 +182,20 @@ class Process:
 class _TextReading(ProcessReading):
     """What a text tells of one process."""
 
-    def __init__(self, head: ProcessHead, stacks: Stacks, said: Tuple[str, ...], source: str) -> None:
+    def __init__(
+        self, head: ProcessHead, stacks: Stacks, said: Tuple[str, ...], source: str, threads: Mapping[int, int]
+    ) -> None:
         pid = head.pid or _main_thread(stacks) or 0
         super().__init__(RankProcess(pid=pid, role="rank", title=head.title, rank=head.rank, host=head.host))
         self._python, self._stacks, self._said, self.source = head.python, stacks, said, source
+        self._threads = threads
 
     def native_stacks(self) -> Stacks:
         return self._stacks
+
+    def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
+        """Whose end threads wait for, where a debugger printed the argument of the call."""
+        return tuple(_joins(stacks, self._threads))
 
     def python_stacks(self, stacks: Stacks) -> Optional[PythonStacks]:
         """None of its own: tools print them among the native ones."""
@@ -198,6 +210,16 @@ class _TextReading(ProcessReading):
 
     def said(self) -> Tuple[str, ...]:
         return self._said
+
+
+def _joins(stacks: Stacks, threads: Mapping[int, int]) -> Iterator[LockWait]:
+    """`threads`: by what pthread_self() returns in them."""
+    for stack in stacks if threads else ():
+        printed = (frame.captures.get(JOINS_THREAD) for frame in stack.frames[:_MOST_INSIDE])
+        joined = next((one for one in printed if isinstance(one, int)), 0)
+        owner = threads.get(joined)
+        if stack.lwp is not None and owner is not None and owner != stack.lwp:
+            yield LockWait(thread=stack.lwp, kind="join", address=joined, owner=owner)
 
 
 def _are_apart(places: Dict[Tuple[str, str], int], others: Dict[Tuple[str, str], int]) -> bool:

@@ -29,6 +29,7 @@ from gdbext.parsers.line_events import (
 )
 
 _LWP = regex(r"\b(?:LWP|process|pid|tid =) (\d{1,9}|0x[0-9a-f]{1,8})")
+_PTHREAD = regex(r"\bThread (?:\d{1,9}\.)?(0x[0-9a-f]{1,16}) \(LWP ")
 _NAME = regex(r"\"([^\"]{1,64})\"|\bname = '([^']{1,64})'")
 _HOLDS_GIL = regex(r"(?i)\b(?:has|holds|holding|owns) the GIL\b")
 _DIED = regex(r"stop reason = (?:EXC_(?!BREAKPOINT)|hit program assert|signal SIG(?:ABRT|SEGV|BUS|ILL|FPE)).{0,80}")
@@ -51,6 +52,11 @@ def _lwp(text: str) -> Optional[int]:
     return number(found.group(1)) if found else None
 
 
+def _pthread(text: str) -> Optional[int]:
+    found = _PTHREAD.search(text)
+    return int(found.group(1), 16) if found else None
+
+
 def _name(text: str) -> Optional[str]:
     found = _NAME.search(text)
     return (found.group(1) or found.group(2)) if found else None
@@ -63,6 +69,7 @@ def _gdb_thread(match: Match[str]) -> Event:
     return ThreadHead(
         id=id,
         lwp=_lwp(rest),
+        pthread=_pthread(rest),
         name=_name(rest),
         gil=gil,
         group=_group(id),
@@ -105,7 +112,14 @@ def _alone_at_a_stop(match: Match[str]) -> Event:
 
 def _selected(match: Match[str]) -> Event:
     id, body = match.group("id"), match.group("body")
-    head = ThreadHead(id=id, lwp=_lwp(match.string), name=_name(match.string), group=_group(id), selected=True)
+    head = ThreadHead(
+        id=id,
+        lwp=_lwp(match.string),
+        pthread=_pthread(match.string),
+        name=_name(match.string),
+        group=_group(id),
+        selected=True,
+    )
     if not body or not looks_like_frame(body):
         return head
     return Several((head, FrameLine(read_frame(body), int(match.group("number")), addressed=True)))
@@ -120,6 +134,7 @@ def _listed(match: Match[str]) -> Event:
     return ThreadHead(
         id=id,
         lwp=int(match.group("lwp")),
+        pthread=_pthread(match.string),
         name=name.group(1) if name else None,
         group=_group(id),
         selected=True,

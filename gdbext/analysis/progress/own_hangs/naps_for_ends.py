@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long, naps_for_end
+from gdbext.analysis.progress.named_waits import naps_for_end
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
 from gdbext.analysis.progress.running import in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from gdbext.analysis.progress.begun import awaits_answer
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 
 
 def request_unanswered(view: JobView) -> Optional[Candidate]:
@@ -37,6 +39,26 @@ def request_unanswered(view: JobView) -> Optional[Candidate]:
     return None
 
 
+def tasks_wait_for_tasks(view: JobView) -> Optional[Candidate]:
+    """All that Ray runs waits for results of other tasks, and nobody works on one of them."""
+    busy = [party for party in view.parties if not party.judged.idle]
+    if len(busy) < 2 or not is_independent_job(view) or any(party.judged.rule != RAY_GET for party in busy):
+        return None
+    if view.moved or any(is_working(view, party) for party in busy):
+        return None
+    lead = f"{who(busy)} all wait in {closed(where(busy[0]))} for results of tasks"
+    if not looked_long(view):
+        text = f"It is not clear yet whether anything hangs: {lead}. The tasks may run on another host, or start soon."
+        return not_clear(view, text, evidence_of((), busy), busy)
+    summary = (
+        f"{start(lead)}, and no process that was read works on one. Either those tasks cannot start, because the ones "
+        "that wait hold the CPUs, GPUs or other resources that they ask for, or they wait on another host."
+    )
+    return Candidate(
+        cause="other", confidence="low", summary=summary, culprits=tuple(busy), evidence=evidence_of(busy, ())
+    )
+
+
 def _requests(view: JobView) -> Iterator[Tuple[Party, List[Party]]]:
     """Each thread that waits for an answer, and all threads of the processes that may give it."""
     indexes = {process.pid: process.index for process in view.snapshot.processes}
@@ -54,4 +76,4 @@ def _rests(one: Party) -> bool:
     return idle and one.thread is not None and not one.thread.switches
 
 
-LOST = (request_unanswered,)
+LOST = (request_unanswered, tasks_wait_for_tasks)

@@ -23,7 +23,7 @@ from gdbext.knowledge.causes.held_by_frames import (
     STOPS,
     HeldLock,
 )
-from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.knowledge.frames.system.libc import ENDS_ZMQ, JOINS
 from gdbext.model.codes import KERNEL_TEXT, Given
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -147,12 +147,12 @@ def _has(row: HeldLock, names: Sequence[str], system: Sequence[bool], first_own:
 
 def end_waits(drawing: Drawing) -> None:
     """Threads of a text that wait inside of the end of an object, a pool or the process, for nobody who works; of a
-    live process one that is exiting, where looks have followed it for long."""
+    live process one that is exiting or ends a ZeroMQ context, where looks have followed it for long."""
     view = drawing.view
     if view.given is Given.LIVE and not looked_long(view):
         return
     for party in view.parties:
-        if view.given not in _AT_REST and not (stands(party) and is_exiting(party)):
+        if view.given not in _AT_REST and not (stands(party) and (is_exiting(party) or party.judged.rule == ENDS_ZMQ)):
             continue
         rank = drawing.rank(party)
         open_ = all(_open(drawing, edge) for edge in drawing.leaving(rank))
@@ -175,8 +175,10 @@ def lock_files(drawing: Drawing) -> None:
 
 
 def _open(drawing: Drawing, edge: Edge) -> bool:
-    """Whether nobody is known whom the wait is for."""
+    """Whether nobody is known whom the wait is for; also of the thread whose end it is for."""
     after = drawing.leaving(edge.target)
+    if edge.target.kind == "thread" and after:
+        return all(one.target.kind in _OPEN and not drawing.leaving(one.target) for one in after)
     return edge.target.kind in _OPEN and all(one.target.kind == "unknown" for one in after)
 
 

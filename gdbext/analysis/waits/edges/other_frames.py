@@ -92,7 +92,10 @@ def left_by_fork(view: JobView, party: Party) -> bool:
     """The only thread of a process with its parent's program; the parent has more threads, or had one that ran an
     initialiser, and waits for the child's end."""
     process = party.process
-    if len(process.threads) != 1 or process.title is None or party.kind not in ("mutex", "condvar-idle"):
+    if len(process.threads) != 1 or process.title is None:
+        return False
+    nameless = any(wait.kind == "futex" and wait.still and wait.thread == party.lwp for wait in process.locks)
+    if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
     initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
     return any(

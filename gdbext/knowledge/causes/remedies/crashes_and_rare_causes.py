@@ -343,8 +343,25 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "not-a-hang",
         "No action needed if requests are answered; if not, dump the other processes, and check the front end and "
         "its request timeout",
-        "the ranks wait for work, or are working",
+        "the ranks wait for work",
         "vllm-project/vllm#16226",
+        idle=True,
+    ),
+    RemedyRule(
+        "not-a-hang",
+        "Let it finish; if it takes longer than usual, diagnose it again",
+        "it works, or it was seen to go on",
+        "vllm-project/vllm#12664, #20264",
+        idle=False,
+    ),
+    RemedyRule(
+        "not-a-hang",
+        "Where the ranks that wait may run into their timeout, set a longer one: init_process_group(timeout=...)",
+        "torch's watchdog ends a job whose collective takes longer than that",
+        "pytorch/pytorch distributed_c10d.py, init_process_group",
+        kinds=("gloo", "nccl-group-launch", "stream-sync", "event-sync"),
+        python=True,
+        idle=False,
     ),
     *_OF_LOG_LINES,
     RemedyRule(

@@ -17,8 +17,10 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     SHUTS_DOWN,
     SLEEPS,
     STATIC_INITIALIZER,
+    WAITS_FOR_SIGNAL,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
+from gdbext.knowledge.frames.system.libc import ENDS_ZMQ
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.knowledge.row_kinds import RemedyRule
@@ -282,11 +284,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "destructor-or-teardown",
+        "Close every socket of that context before you end it, in the thread that uses it, with linger 0: "
+        "socket.close(linger=0), ZMQ_LINGER",
+        "the end of a ZeroMQ context waits for its sockets, and for messages that nobody takes",
+        "zmq_ctx_term(3), zmq_setsockopt(3)",
+        rules=(ENDS_ZMQ,),
+    ),
+    RemedyRule(
+        "destructor-or-teardown",
         "Find the thread that has not ended ({dump}), and change the code to stop it before the join",
         _JOINED,
         "std::thread, atexit(3), threading._shutdown",
         kinds=_OUTSIDE[1:],
-        not_through=f"{JOINS_CHILDREN}|{SLEEPS}",
+        not_through=f"{JOINS_CHILDREN}|{SLEEPS}|{WAITS_FOR_SIGNAL}",
+        not_rules=(ENDS_ZMQ,),
         given=("text",),
     ),
     RemedyRule(

@@ -22,7 +22,7 @@ from gdbext.knowledge.device_code import DEVICE_FOCUS, WAVEFRONT
 from gdbext.knowledge.frames.failures import DUMPED, HELD_FOR_DEBUGGERS
 from gdbext.knowledge.frames.networks.fabrics import PMIX_GET
 from gdbext.knowledge.frames.other_engines import BEGUN_IN_REALM, XRT_SERVERS
-from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON
+from gdbext.knowledge.frames.python.interpreter import LOCK_OF_PYTHON, THREADS_QUEUE
 from gdbext.knowledge.frames.system.checkers import NOT_OF_CHECKERS, OF_CHECKERS
 from gdbext.knowledge.frames.system.linux_kernel import KERNEL
 from gdbext.knowledge.labels import WAIT_GROUPS
@@ -383,12 +383,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
+        "Find the threads at the other end of that queue ({dump}): they have ended, or wait for something themselves",
+        "a queue.Queue connects threads of one process: no other process takes from it or puts into it",
+        "CPython Lib/queue.py",
+        rules=(THREADS_QUEUE,),
+        alone=True,
+        given=("text",),
+    ),
+    RemedyRule(
+        "unknown",
         "Dump every process of the job into its own file: {dump of each} > rank0.txt (then "
         "rank1.txt, ...); then gdbext diagnose rank*.txt",
         "of several ranks one usually differs: that is the suspect",
         "NVIDIA/nccl#719",
         kinds=(*_OF_PEERS, "nccl-destroy-abort"),
-        not_rules=("python-loader",),
+        not_rules=("python-loader", THREADS_QUEUE),
         alone=True,
         not_through=APPLE,
         given=("text",),
@@ -657,6 +666,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "the line is a warning; a second one follows when the operation has ended",
         "xla/service/slow_operation_alarm.cc",
         rules=("xla-slow-operation",),
+        not_rules=("xla-operation-ended",),
         given=("log",),
     ),
     RemedyRule(
@@ -683,6 +693,7 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "log lines name the ranks that waited, but not the place of the missing rank",
         "pytorch/pytorch#54818",
         given=("log",),
+        line=r"(?i)watchdog|time[ds]?[ -]?out|stall|stuck|\bhangs?\b|not responding|heartbeat",
     ),
     RemedyRule(
         "unknown",

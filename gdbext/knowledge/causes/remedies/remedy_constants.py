@@ -57,6 +57,10 @@ SLEEPS = r"(?:Nt|Zw)DelayExecution|SleepEx?$|_*(?:GI_)?(?:clock_)?(?:nano|u)?sle
 OF_CUDA = r".*(?:\bcu(?:da|blas|dnn|fft)?[A-Z]|CUDA|[Cc]uda|nccl|NCCL|\bhip[A-Z]|\bHIP|torch)"
 """Functions and lines of CUDA, HIP, NCCL and of torch, which calls them."""
 JOINS_CHILDREN = r"_shutdown_workers$|_*(?:GI_+)?_*wait(?:pid|4|id)$"
+WAITS_FOR_SIGNAL = (
+    r"_*(?:GI_+)?_*pthread_cond_\w*wait|std::(?:__\w+::|_V2::)*condition_variable\w*::|SleepConditionVariable"
+)
+"""Waits until another thread signals, whatever it signals."""
 JOINS_OF_PYTHON = r"wait_for_thread_shutdown$"
 """CPython waits at its end for the threads that are no daemons."""
 

@@ -4,6 +4,8 @@ from gdbext.knowledge.engines.frame_rows import message, step
 from gdbext.knowledge.frame_precedence import API, LEAF, LOCK, OUTER, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
+RAY_GET = "ray-get"
+"""Frame rule of a wait for the result of a task of Ray."""
 PMIX_CALLS = (
     r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Fence|Get|Connect|Disconnect|Finalize|Abort|Spawn|Lookup|Barrier|KVS)\w*"
     r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$"
@@ -190,7 +192,7 @@ RULES = (
         idle=True,
     ),
     step(
-        "ray-get",
+        RAY_GET,
         "ipc-queue",
         r"ray::core::(GetRequest|CoreWorker(MemoryStore|PlasmaStoreProvider)?)::(Get|Wait|Put|Create)|plasma::(PlasmaReceive|PlasmaClient)"
         r"|ray::experimental::\w*MutableObject\w*::",

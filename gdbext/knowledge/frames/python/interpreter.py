@@ -12,6 +12,9 @@ from gdbext.knowledge.row_kinds import FrameRule
 _C10D = r"torch/distributed/distributed_c10d\.py$"
 _FUNCTIONAL = r"torch/distributed/(_functional_collectives(_impl)?|nn/functional)\.py$"
 
+THREADS_QUEUE = "python-queue"
+"""Frame rule of a wait in a queue.Queue, which connects threads of one process."""
+
 LOCK_OF_PYTHON = r"(?:lock_PyThread_acquire_lock|rlock_acquire|acquire_timed)$"
 """What runs the acquire() of a lock that Python code has: of threading, of a Condition, of a Queue."""
 GIL_SYMBOLS = r"(?:gil|switch)_(?:cond|mutex)\b|_PyRuntime\+"
@@ -112,7 +115,7 @@ _NATIVE = (
 
 _STANDARD_LIBRARY = (
     python_wait(
-        "python-queue", "ipc-queue", r"get|put|join", r"(^|/)queue\.py$", "pytorch/pytorch#87995", rank=PYTHON + 1
+        THREADS_QUEUE, "ipc-queue", r"get|put|join", r"(^|/)queue\.py$", "pytorch/pytorch#87995", rank=PYTHON + 1
     ),
     python_wait(
         "python-mp-queue",

@@ -7,6 +7,7 @@ from typing import Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.knowledge.row_kinds import FrameRule
 
 _COLLECTIVES = (
@@ -230,7 +231,7 @@ RULES = (
         "ray/_private/function_manager.py: has a task, and waits until the driver has exported its function",
     ),
     python_wait(
-        "ray-get",
+        RAY_GET,
         "ipc-queue",
         r"_?get|get_objects|_?wait|read|begin_read|execute|_call_\w+",
         r"ray/((_private/)?worker|experimental/channel/\w+|dag/\w+|util/client/\w+)\.py$",

@@ -12,6 +12,15 @@ SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
 JOINS = ("os-join", "python-join")
 """Rules of waits for the end of a thread: whoever serves others waits for none."""
 
+ENDS_ZMQ = "zmq-term"
+"""Frame rule of the end of a ZeroMQ context."""
+
+UNTIL_THEN = {
+    **dict.fromkeys(JOINS, "for a thread to end"),
+    ENDS_ZMQ: "until all sockets of that context are closed and what they were to send is sent",
+}
+"""What a shutdown waits for, by frame rule."""
+
 STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mutex", "gil"))
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
 
@@ -267,6 +276,13 @@ RULES = (
         r"_*(GI_)?_*(mq_(timed)?(send|receive)(_time64)?|msg(snd|rcv))$",
         "mq_overview(7), sysvipc(7)",
         rank=LEAF + 1,
+    ),
+    FrameRule(
+        ENDS_ZMQ,
+        "condvar-idle",
+        r"zmq_(ctx_)?(term|destroy)$|zmq::ctx_t::terminate",
+        "zmq_ctx_term(3): waits until all sockets of the context are closed, and what they were to send is sent",
+        rank=LOCK + 1,
     ),
     FrameRule(
         "os-zmq",

@@ -1,6 +1,6 @@
 import pytest
 
-from gdbext.model.text.cython_names import source_name
+from gdbext.model.text.source_names import source_name
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,15 @@ from gdbext.model.text.cython_names import source_name
         ("__pyx_pw_3zmq_7backend_6cython_5_poll_1zmq_poll", "zmq.backend.cython._poll.zmq_poll"),
         ("__pyx_gb_4core_4Pool_5generator", "core.Pool.generator"),
         ("__pyx_pw_6uvloop_4loop_4Loop_7__enter__", "uvloop.loop.Loop.__enter__"),
+        (
+            "_$LT$hyper..Client$u20$as$u20$Drop$GT$::drop::h0123456789abcdef",
+            "<hyper::Client as Drop>::drop",
+        ),
+        ("tokio::runtime::park::hfedcba9876543210", "tokio::runtime::park"),
+        ("core::f::_$u7b$$u7b$closure$u7d$$u7d$::h0123456789abcdef", "core::f::{{closure}}"),
+        ("_$LT$a$u0a$b$GT$", "<a$u0a$b>"),  # no line end
+        ("cost$", "cost$"),
+        ("operator..", "operator.."),
         ("__pyx_f_9short", "__pyx_f_9short"),  # its length is not there
         ("__pyx_pw_999999", "__pyx_pw_999999"),
         ("__pyx_pw_0_0_0_0", "__pyx_pw_0_0_0_0"),

@@ -1,0 +1,60 @@
+"""Waits of a program's own code, by the names of its functions."""
+
+from __future__ import annotations
+
+from typing import Iterator, List
+
+from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.stacks.decisive import is_main
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, threads_of
+from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
+from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME
+from gdbext.model.text.patterns import regex
+from gdbext.model.text.source_names import source_name
+
+_ENDS, _COLLECTIVES = regex(rf"(?i){ENDS_BY_NAME}"), regex(rf"(?i){COLLECTIVES_BY_NAME}")
+_SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
+_LAST_NAME = regex(r"\.|::")
+_NEAR = 4
+"""Functions of Python within which the wait for a thread of one's own was called."""
+
+
+def naps_for_end(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
+    must do."""
+    if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
+        return False
+    own = next((name for name in map(source_name, calls_of(one)) if not _SLEEPS.match(name)), "")
+    return _ENDS.match(_last(own)) is not None
+
+
+def waits_in_collective(one: Party) -> bool:
+    """Whether it waits without a limit for another thread of its process, in a function named as a collective: that
+    thread is to carry it out, as soon as all ranks have asked for it."""
+    if one.kind != "condvar-idle" or not stands(one):
+        return False
+    return any(_COLLECTIVES.match(_last(name)) for name in _python_names(one))
+
+
+def mains_in_collective(view: JobView) -> List[Party]:
+    """The main threads of several processes, all of which wait so; [] where one does not. Meanwhile threads beside them
+    may well talk to each other."""
+    found: List[Party] = []
+    for index in dict.fromkeys(party.index for party in view.parties):
+        own = threads_of(view, index)
+        main = next((one for one in own if one.thread is not None and is_main(one.process, one.thread)), None)
+        if main is None or not waits_in_collective(main):
+            return []
+        found.append(main)
+    return found if len(found) > 1 else []
+
+
+def _python_names(one: Party) -> Iterator[str]:
+    calls = one.thread.calls if one.thread is not None else ()
+    names = [frame.function or "" for frame in calls if frame.language == "python"]
+    yield from names[:_NEAR]
+
+
+def _last(name: str) -> str:
+    return _LAST_NAME.split(name.partition("<")[0])[-1]

@@ -1,0 +1,81 @@
+"""Ranks that all wait for threads of their own, which carry out a collective once every rank has asked for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Optional, Sequence, Tuple
+
+from gdbext.analysis.progress.between_looks import ran_between
+from gdbext.analysis.progress.named_waits import mains_in_collective
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, parties_without
+from gdbext.analysis.view.places import place, where
+from gdbext.analysis.view.wording import closed, start, who
+from gdbext.model.codes import Given
+
+_Place = Tuple[Optional[str], Optional[int]]
+
+
+def no_rank_served(view: JobView) -> Optional[Candidate]:
+    """No main thread moved, for as long as an endless loop takes to be called one: what the ranks ask for does not
+    fit. Who asks at another line than most is named."""
+    parties = mains_in_collective(view)
+    if not parties or view.given is not Given.LIVE or not view.has_two_looks:
+        return None
+    if view.unseen or view.gone or view.snapshot.absent or view.of("fatal"):
+        return None
+    what = f"{_ranks(view, parties)} all wait in {closed(where(parties[0]))} for threads of their own to carry it out"
+    if not looked_long(view) or not _stood(view, parties):
+        summary = f"It is not clear yet whether anything hangs: {what}. It may just take long."
+        return not_clear(view, summary, evidence_of((), parties), parties)
+    (usual, count), *others = Counter(map(_asked_at, parties)).most_common()
+    odd = [party for party in parties if _asked_at(party) != usual] if others and count > others[0][1] else []
+    differs = f" {start(_ranks(view, odd))} asked for it elsewhere: in {_differs(odd[0], usual)}." if odd else ""
+    summary = (
+        f"{start(what)}, and none of them moved. Such a library waits until every rank has asked for the same: most "
+        f"likely the ranks asked for different operations.{differs}"
+    )
+    rest = parties_without(parties, odd)
+    return Candidate(
+        cause="collective-mismatch",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(odd),
+        victims=tuple(rest),
+        evidence=evidence_of(odd, rest),
+    )
+
+
+def _stood(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether none of them has had a processor from one look to the next."""
+    looks = [{process.pid: process for process in look.snapshot.processes} for look in (*view.before, view)]
+    for old, new in zip(looks, looks[1:]):
+        pairs = ((old.get(party.process.pid), new.get(party.process.pid), party) for party in parties)
+        if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
+            return False
+    return True
+
+
+def _ranks(view: JobView, mains: Sequence[Party]) -> str:
+    indexes = {one.index for one in mains}
+    return who([party for party in view.parties if party.index in indexes])
+
+
+def _differs(party: Party, usual: Sequence[_Place]) -> str:
+    """The outermost line of Python at which it is not where most are."""
+    calls = party.thread.calls if party.thread is not None else ()
+    own = [frame for frame in calls if frame.language == "python"]
+    pairs = zip(reversed(own), reversed(usual))
+    return next((place(frame) for frame, most in pairs if (frame.function, frame.line) != most), where(party))
+
+
+def _asked_at(party: Party) -> Tuple[_Place, ...]:
+    """The lines of Python from the program's outermost function to the wait."""
+    calls = party.thread.calls if party.thread is not None else ()
+    return tuple((frame.function, frame.line) for frame in calls if frame.language == "python")
+
+
+PATTERNS = (no_rank_served,)
+"""Threads beside the main ones move, whatever these wait for: no rank is missing because of where its own is."""
