@@ -1,0 +1,181 @@
+"""Waits that names and arguments tell apart: collectives of one's own, ends of contexts, joined threads."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.causes.log_quotes import excerpt
+from gdbext.analysis.logs.lines_of_logs import Line
+from gdbext.analysis.progress.running import for_ever
+from gdbext.analysis.verdict.judge import judge
+from gdbext.knowledge.log_lines import LOG_RULES
+from gdbext.model.activity import Activity, Child
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
+from gdbext.parsers.assemble.texts_to_snapshot import parse_files
+from tests.unit.stacks import gloo_reducing, job, rank, stack
+from tests.unit.test_analysis_at_work import FUTEX, MAIN, live, process
+from tests.unit.test_analysis_own_hangs import over_time
+
+NAP = (230, 1, 1, 1, 0, 0, 0)
+WAITS = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "Condition.wait@threading.py:327")
+CYCLES = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "Reducer.cycle@reducer.py:20",
+               "Thread.run@threading.py:1", syscall=NAP, sleeps=0.005, state="S", switches=90, cpu=0.2)  # fmt: skip
+
+
+def reduces(number, *, line=9, function="Reducer.allreduce", switches=0, **fields):
+    main = stack(*WAITS, f"{function}@reducer.py:53", f"train@train.py:{line}", *MAIN, syscall=FUTEX, state="S",
+                 switches=switches, turns=(5, 5), **fields)  # fmt: skip
+    return process(number, main, replace(CYCLES, turns=(5, 900)))
+
+
+def test_ranks_that_all_wait_for_threads_of_their_own_to_reduce_ask_for_different_things():
+    found = over_time(reduces(0), reduces(1, line=12), reduces(2))
+    assert (found.cause, found.confidence, found.culprits) == ("collective-mismatch", "low", (1,))
+    assert "Pid 101 asked for it elsewhere: in train (train.py:12)." in found.summary
+    same = over_time(reduces(0), reduces(1))
+    assert (same.cause, same.culprits) == ("collective-mismatch", ())
+
+
+@pytest.mark.parametrize(
+    ("jobs", "seconds"),
+    [
+        ((reduces(0), reduces(1)), 5.0),
+        ((reduces(0), reduces(1, switches=3)), 21.0),
+        ((reduces(0, function="Loader.take"), reduces(1)), 21.0),
+    ],
+    ids=["not for long", "one was woken", "one waits for something else"],
+)
+def test_a_reduction_that_may_go_on_is_no_hang(jobs, seconds):
+    assert not over_time(*jobs, seconds=seconds).finding
+
+
+GETS = ("futex_wait@libc.so.6", "ray::core::GetRequest::Wait@_raylet.so", "get@ray/_private/worker.py:2600")
+
+
+def asks_ray(number, **fields):
+    more = {"syscall": FUTEX, "state": "S", "switches": 0, **fields}
+    return process(number, stack(*GETS, f"task_{number}@engine.py:8", *MAIN, **more))
+
+
+def test_tasks_of_ray_that_all_wait_for_tasks_are_stuck_after_some_time():
+    found = over_time(asks_ray(0), asks_ray(1))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0, 1))
+    early = over_time(asks_ray(0), asks_ray(1), seconds=5.0)
+    assert (early.cause, early.finding) == ("unknown", False)
+    computes = process(1, stack("gemm@libext.so", "task_1@engine.py:8", *MAIN, state="R", cpu=0.9, switches=50))
+    assert not over_time(asks_ray(0), computes).finding
+
+
+TERM = ("poll@libc.so.6", "zmq_ctx_term@libzmq.so.5", "Context.term@zmq/sugar/context.py:9", "close@client.py:8")
+
+
+def test_the_end_of_a_context_waits_for_its_sockets():
+    one = process(0, stack(*TERM, *MAIN, syscall=(219, 1, 1, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0))
+    found = over_time(one)
+    assert (found.cause, found.confidence) == ("destructor-or-teardown", "low")
+    assert "until all sockets of that context are closed" in found.summary
+    assert "linger=0" in found.remedies[0].action
+    assert not over_time(one, seconds=5.0).finding
+
+
+@pytest.mark.parametrize(
+    ("inner", "call", "endless"),
+    [
+        ("__GI___poll@libc.so.6", (219, 1, 1, 0xFFFFFFFF, 0, 0, 0), True),
+        ("__GI___poll@libc.so.6", (219, 1, 1, 500, 0, 0, 0), False),
+        ("clock_nanosleep@libc.so.6", (219, 1, 1, 0xFFFFFFFF, 0, 0, 0), False),
+    ],
+)
+def test_a_poll_that_was_interrupted_goes_on_with_its_limit(inner, call, endless):
+    assert for_ever(stack(inner, "main@engine", syscall=call)) is endless
+
+
+def test_a_forked_child_waits_for_the_pool_of_its_parent_in_code_without_names():
+    pool = [stack("??@libgomp.so.1", "start_thread@libc.so.6", syscall=FUTEX, switches=0, state="S")] * 2
+    waits = stack("wait4@libc.so.6", "main@engine", syscall=(61, 101, 0, 0, 0, 0, 0), switches=0, state="S")
+    child = stack("??@libgomp.so.1", "multiply@engine", "main@engine", syscall=FUTEX, switches=0, state="S")
+    peer = Peer(100, "pid 101", (101,), ("S",), ("engine",))
+    lock = LockWait(101, "futex", 0x10, Missing("none"), still=True)
+    parent = replace(process(0, waits, *pool, peers=(peer,)), title="engine")
+    found = judge(live(parent, replace(process(1, child, locks=(lock,)), title="engine"))).verdict
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+
+
+@pytest.mark.parametrize(
+    ("file", "cpu", "cause", "confidence"),
+    [("pool.py:861", 0.5, "not-a-hang", "medium"), ("pool.py:861", 0.0, "missing-rank", "high"),
+     ("queues.py:99", 0.5, "missing-rank", "medium")],
+)  # fmt: skip
+def test_a_rank_whose_children_work_is_slow_or_not_surely_missing(file, cpu, cause, confidence):
+    waits = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", f"get@multiprocessing/{file}")
+    busy = Activity(1.0, children=(Child("python", 200, cpu),))
+    away = rank(1, stack(*waits, "tokenize@data.py:9", *MAIN, syscall=FUTEX, switches=0, state="S"), activity=busy)
+    found = judge(job(gloo_reducing(0), away, gloo_reducing(2), apart=0.5)).verdict
+    assert (found.cause, found.confidence) == (cause, confidence)
+    assert ("pid 200 (python), used 50% of a core" in found.summary) == (cause == "missing-rank" and cpu > 0)
+
+
+JOIN = """Thread 1 (Thread 0x7ffff7d8a740 (LWP 100) "serve"):
+#0  0x00007ffff7cab624 in __pthread_clockjoin_ex (threadid=140736431548992, thread_return=0x0) at join.c:105
+#1  0x00007ffff550ac4b in Engine::{function} (this=0x5) at engine.cpp:88
+#2  0x00007ffff550ac4b in main () at serve.cpp:10
+
+Thread 2 (Thread {pthread} (LWP 101) "worker"):
+#0  0x00007ffff7ca63fe in read () at ../sysdeps/unix/syscall.S:81
+#1  0x00007ffff550ac4b in Engine::loop (this=0x5) at engine.cpp:40
+
+Thread 3 (Thread 0x7fffc0825a40 (LWP 102) "watcher"):
+#0  0x00007ffff7ca63fe in read () at ../sysdeps/unix/syscall.S:81
+#1  0x00007ffff550ac4b in Engine::watch (this=0x5) at engine.cpp:44
+"""
+
+
+def of_text(text):
+    return judge(parse_files([("dump.txt", text.encode())])).verdict
+
+
+@pytest.mark.parametrize(("function", "cause"), [("run_all", "unknown"), ("shutdown", "destructor-or-teardown")])
+def test_a_text_tells_which_thread_is_joined(function, cause):
+    found = of_text(JOIN.format(function=function, pthread="0x7fffc1026a40"))
+    assert found.cause == cause
+    assert "That is thread 2 (worker), in Engine::loop (engine.cpp:40)." in found.summary
+
+
+def test_a_thread_that_is_not_in_the_text_is_not_named():
+    found = of_text(JOIN.format(function="run_all", pthread="0x7fffc1026000"))
+    assert "The text does not show which thread that is." in found.summary
+
+
+QUEUE = """Thread 100 (idle): "MainThread"
+    wait (threading.py:320)
+    {call} (queue.py:171)
+    submit (engine.py:40)
+    <module> (serve.py:12)
+Thread 120 (idle): "consumer"
+    fetch (client.py:12)
+    run (threading.py:953)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "does"),
+    [("get", "waits for an item in a queue of its own process"),
+     ("put", "waits for room in a queue of its own process"),
+     ("join", "waits until all items of a queue of its own process are done")],
+)  # fmt: skip
+def test_a_queue_of_threads_is_no_other_process(call, does):
+    found = of_text(QUEUE.format(call=call))
+    assert does in found.summary
+    assert "The only other thread in the text is thread 120 (consumer), in fetch (client.py:12)." in found.summary
+    assert not any("every process" in one.action for one in found.remedies)
+
+
+def test_a_long_line_is_quoted_with_its_end():
+    rule = next(one for one in LOG_RULES if re.search(one.pattern, "Detected mismatch between collectives on ranks"))
+    text = (
+        "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: "
+        f"CollectiveFingerPrint(ALLGATHER, {'TensorShape=[6], ' * 20}), but Rank 0 is running collective: BARRIER"
+    )
+    assert excerpt(Line(text, None, rule)).endswith(', but Rank 0 is running collective: BARRIER"')
