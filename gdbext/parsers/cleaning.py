@@ -134,6 +134,7 @@ def clean_lines(lines: Iterable[str]) -> Iterator[Tuple[Stream, str]]:
             text = text[:-2]
         if '~"' in text[:24]:
             text = _console(text)
+        text = text.replace("frame \\#", "frame #")
         if "<" in text:
             text = _TAGS.sub("", text)
         repeated = ""

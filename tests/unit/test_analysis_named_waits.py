@@ -179,3 +179,29 @@ def test_a_long_line_is_quoted_with_its_end():
         f"CollectiveFingerPrint(ALLGATHER, {'TensorShape=[6], ' * 20}), but Rank 0 is running collective: BARRIER"
     )
     assert excerpt(Line(text, None, rule)).endswith(', but Rank 0 is running collective: BARRIER"')
+
+
+READY = "Stalled ops: conv_1 [ready ranks: 5, 6, 3, 1, 4, 0]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "culprits"),
+    [
+        (READY, (2,)),
+        (READY.replace(" 3,", "").replace(" 1,", "").replace(" 4,", ""), ()),
+        (READY.replace("6", "2"), ()),
+    ],
+    ids=["one of seven", "most of them", "none below the highest"],
+)
+def test_who_is_not_among_the_ready_ranks_is_named(text, culprits):
+    answer = judge(parse_files([("log", text.encode())]))
+    named = [answer.snapshot.processes[index].rank for index in answer.verdict.culprits]
+    assert tuple(named) == culprits
+    assert ("rank 2 has not submitted it" in answer.verdict.summary) == bool(culprits)
+
+
+def test_a_stack_of_torch_that_was_escaped_for_markdown_is_read():
+    frame = "frame \\#0: c10::Error::Error() + 0x57 (0x7f in /a/libc10.so)"
+    text = f"Exception raised from f at a.cpp:1 (most recent call first):\n{frame}\n"
+    (process,) = parse_files([("log", text.encode())]).processes
+    assert [frame.function for frame in process.threads[0].frames] == ["c10::Error::Error"]

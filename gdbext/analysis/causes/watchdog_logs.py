@@ -236,6 +236,25 @@ def _silent_ranks(view: JobView, group: _Group) -> Optional[Candidate]:
     )
 
 
+def _not_ready(view: JobView, ready: Tuple[int, ...], tensor: str) -> Optional[Candidate]:
+    """Those with lower numbers than one that has submitted it; how many there are beyond that nobody says."""
+    late = [rank for rank in range(ready[-1]) if rank not in ready]
+    if not late or 2 * len(late) >= len(ready):
+        return None
+    name = tensor if len(tensor) <= _LONGEST else f"{tensor[:_LONGEST]}…"
+    have = "has" if len(late) == 1 else "have"
+    summary = (
+        f"Horovod's coordinator lists {ranks(ready)} as ready for {name}; {ranks(late)} {have} not submitted it."
+    )
+    return Candidate(
+        cause="missing-rank",
+        confidence="medium",
+        summary=summary,
+        culprits=parties_of_ranks(view, late),
+        victims=parties_of_ranks(view, ready),
+    )
+
+
 def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     """Operations that wait, with the ranks that have submitted each: sets of ranks wait for different ones."""
     sets: Dict[Tuple[int, ...], str] = {}
@@ -243,6 +262,8 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
         for found in _READY.finditer(text):
             ready = tuple(sorted(int(number) for number in _NUMBER.findall(found.group("ranks"))))
             sets.setdefault(ready, found.group("tensor"))
+    if len(sets) == 1:
+        return _not_ready(view, *next(iter(sets.items())))
     if len(sets) < 2 or any(set(one) & set(other) for one in sets for other in sets if one != other):
         return None
     ordered = sorted(sets.items(), key=lambda one: len(one[0]))

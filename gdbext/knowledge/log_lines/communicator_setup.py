@@ -43,6 +43,13 @@ RULES: Tuple[LogRule, ...] = (
         "nccl-init",
     ),
     LogRule(
+        "paddle-nccl-setup",
+        r"nccl_context\.cc:\d{1,5}\] init nccl context nranks: \d",
+        "Paddle sets up an NCCL communicator of that many ranks",
+        "paddle/fluid/imperative/nccl_context.cc",
+        wait="nccl-init",
+    ),
+    LogRule(
         "version-mismatch",
         r"Mismatched NCCL version detected",
         "the ranks run different releases of NCCL",

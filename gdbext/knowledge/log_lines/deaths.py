@@ -136,7 +136,7 @@ RULES: Tuple[LogRule, ...] = (
     ),
     LogRule(
         "engine-dead",
-        r"EngineDeadError|WorkerProc (?:hit an exception|failed to start|initialization failed)"
+        r"EngineDeadError|WorkerProc (?:hit an exception|was terminated|failed to start|initialization failed)"
         r"|Error executing method \w"
         r"|EngineCore (?:encountered (?:an issue|a fatal error)"
         r"|failed to start)"

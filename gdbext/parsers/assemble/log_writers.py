@@ -99,7 +99,7 @@ class LogWriters:
         their stacks were `read`."""
         texts = [*said, *(text for process in (*self._all, *read) for text in process.said)]
         known = {process.head.rank for process in read}
-        for rank in [*_accused(texts), *self._silent()][:_MOST_ACCUSED]:
+        for rank in [*_accused(texts), *self._silent(), *_never_ready(texts)][:_MOST_ACCUSED]:
             if rank not in known:
                 self.find(rank, None)
         return self._all
@@ -112,6 +112,14 @@ class LogWriters:
         first = 0 if min(waiting) == 1 else min(waiting)  # every job has a rank 0
         gaps = [rank for rank in range(first, max(waiting)) if rank not in self._by_rank]
         return gaps if 2 * len(gaps) < len(waiting) else []
+
+
+def _never_ready(texts: Sequence[str]) -> List[int]:
+    """Ranks that no list of ready ones has, although it has some with higher numbers."""
+    lists = [one.group("ranks") for text in texts for one in _READY.finditer(text)]
+    ready = {int(number) for one in lists for number in _NUMBER.findall(one)}
+    gaps = [rank for rank in range(max(ready, default=0)) if rank not in ready][:_MOST_ACCUSED]
+    return gaps if len(ready) >= _FEWEST_WITNESSES and 2 * len(gaps) < len(ready) else []
 
 
 def _timed_out(process: Process) -> bool:
