@@ -205,3 +205,27 @@ def test_a_stack_of_torch_that_was_escaped_for_markdown_is_read():
     text = f"Exception raised from f at a.cpp:1 (most recent call first):\n{frame}\n"
     (process,) = parse_files([("log", text.encode())]).processes
     assert [frame.function for frame in process.threads[0].frames] == ["c10::Error::Error"]
+
+
+ONCE = ("futex_wait@libc.so.6", "__pthread_once_slow@libc.so.6", "std::call_once@engine", "on_failure@engine")
+RUNS = ("dump@engine", "std::__invoke@engine", "__pthread_once_slow@libc.so.6", "std::call_once@engine")
+
+
+def once(*frames, **fields):
+    return stack(*frames, *MAIN, syscall=FUTEX, state="S", switches=0, **fields)
+
+
+def test_who_runs_the_initialiser_that_others_wait_for_is_named():
+    lock = LockWait(100, "once", 0x10, Missing("none"), still=True)
+    itself = process(0, once(*ONCE, "__restore_rt@libc.so.6", *RUNS), locks=(lock,))
+    found = judge(live(itself)).verdict
+    assert (found.cause, found.summary.split(":")[0]) == ("lock-order-deadlock", "Self-deadlock in pid 100")
+    assert found.remedies[0].action.startswith("Do not allocate memory, take locks or write logs in a signal handler")
+    needs = LockWait(110, "mutex", 0x20, 100, still=True)
+    crossed = process(0, once(*ONCE), once("lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", *RUNS),
+                      locks=(lock, needs))  # fmt: skip
+    found = judge(live(crossed)).verdict
+    assert (found.cause, found.summary.split(":")[0]) == (
+        "lock-order-deadlock",
+        "Two threads of pid 100 wait for each other",
+    )

@@ -243,9 +243,7 @@ def _not_ready(view: JobView, ready: Tuple[int, ...], tensor: str) -> Optional[C
         return None
     name = tensor if len(tensor) <= _LONGEST else f"{tensor[:_LONGEST]}…"
     have = "has" if len(late) == 1 else "have"
-    summary = (
-        f"Horovod's coordinator lists {ranks(ready)} as ready for {name}; {ranks(late)} {have} not submitted it."
-    )
+    summary = f"Horovod's coordinator lists {ranks(ready)} as ready for {name}; {ranks(late)} {have} not submitted it."
     return Candidate(
         cause="missing-rank",
         confidence="medium",

@@ -41,6 +41,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or any(asks(one) or is_owed_answer(view, one) for one in others)
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
         or any(begun(view, party) for party in idle)
+        or _may_follow_a_stuck_one(view, idle)
     ):
         return None
     alone = len(view.parties) == 1
@@ -56,6 +57,12 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     unread = any(not task.frames for party in idle for task in party.process.tasks)
     confidence = "low" if alone or unread else "high" if whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
+
+
+def _may_follow_a_stuck_one(view: JobView, idle: Sequence[Party]) -> bool:
+    """Whether all there is is one text of a rank that waits in a broadcast for what the first one tells it to do: so it
+    does while that one is stuck as well."""
+    return view.given is Given.TEXT and len(view.parties) == 1 and any(one.takes_orders for one in idle)
 
 
 def _waits_for_loop(view: JobView, party: Party) -> bool:

@@ -36,6 +36,7 @@ from gdbext.knowledge.causes.lone_waits import (
     BESIDE_MAIN,
     DOES,
     ENDS_WITH_ALL,
+    FOLLOWS,
     FOR_A_TASK,
     IDLE_OR_LOST,
     LOST_INSIDE,
@@ -130,6 +131,8 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             explanation = shown.open
         elif awaited:
             explanation = awaited
+        elif party.takes_orders and party.judged.idle and given is Given.TEXT:
+            explanation = FOLLOWS
         elif idle:
             is_, are = ("was", "were") if shown is not None and shown.when else ("is", "are")
             subject = name[:1].lower() + name[1:]

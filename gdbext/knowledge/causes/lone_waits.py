@@ -95,6 +95,10 @@ MOVED = "A core file shows one moment, so it cannot tell slow from stuck."
 """In place of that, of a core file."""
 FOR_A_TASK = "Thread {waiter} {waits} for a pool's task in {where}: probably for this one, the only one in the text."
 """Behind a worker of a pool."""
+FOLLOWS = (
+    "It waits for what the first rank of its group will tell it to do: while that rank is idle, or while it is stuck."
+)
+"""Of a rank in a broadcast by which an engine hands out its work."""
 LOST_INSIDE = "is in a function that the text does not show ({frames} missing), reached through {where}"
 LOST_PLACE = "has only its outermost frames in the text, where every thread begins ({frames} missing)"
 """Where the text has lost the innermost frames: those that it has are not where the thread is."""

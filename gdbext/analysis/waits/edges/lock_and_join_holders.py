@@ -7,7 +7,14 @@ from typing import List, Tuple
 from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.view.job_view import COMMUNICATION, WATCHDOG, JobView, Party
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges import assumed_holders, by_frames, one_process, outside_locks, printed_locks
+from gdbext.analysis.waits.edges import (
+    assumed_holders,
+    by_frames,
+    initialisers,
+    one_process,
+    outside_locks,
+    printed_locks,
+)
 from gdbext.analysis.waits.edges.assumed_holders import open_lock, own_lock, process_lock_node
 from gdbext.analysis.waits.edges.other_frames import (
     called_by_loader,
@@ -31,6 +38,7 @@ _OF_DRIVER = ("implicit", "lock", *COMMUNICATION)
 def draw(drawing: Drawing) -> None:
     """Locks, joins, conditions, queues, pipes and sockets with their edges."""
     threads = _by_memory(drawing)
+    initialisers.draw(drawing, threads)
     printed_locks.draw(drawing)
     one_process.draw(drawing, threads)
     waiters = _lock_waiters(drawing.view)

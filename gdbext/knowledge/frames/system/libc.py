@@ -12,6 +12,9 @@ SIGNAL = r"(<signal handler called>|__restore_rt|__sigaction|killpg)$"
 JOINS = ("os-join", "python-join")
 """Rules of waits for the end of a thread: whoever serves others waits for none."""
 
+RUNS_ONCE = r"_*(GI_+)?_*pthread_once(_slow)?$"
+"""Waits for an initialiser, or has called it (pthread_once(3), std::call_once)."""
+
 ENDS_ZMQ = "zmq-term"
 """Frame rule of the end of a ZeroMQ context."""
 
