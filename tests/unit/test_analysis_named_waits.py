@@ -229,3 +229,12 @@ def test_who_runs_the_initialiser_that_others_wait_for_is_named():
         "lock-order-deadlock",
         "Two threads of pid 100 wait for each other",
     )
+
+
+@pytest.mark.parametrize(("cpu", "own", "cause"), [(0.5, 1 << 26, "not-a-hang"), (0.0, 0, "missing-rank")])
+def test_a_rank_that_asks_for_the_gil_while_it_writes_is_slow(cpu, own, cause):
+    asks = stack("take_gil@python3", "PyEval_RestoreThread@python3", "save@train.py:9", *MAIN, state="D", switches=99,
+                 cpu=cpu)  # fmt: skip
+    wrote = Activity(1.0, written_bytes=own, own_bytes=own)
+    found = judge(job(gloo_reducing(0), rank(1, asks, activity=wrote), gloo_reducing(2), apart=0.5)).verdict
+    assert found.cause == cause

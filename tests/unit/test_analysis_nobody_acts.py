@@ -164,6 +164,16 @@ def test_a_heartbeat_does_not_act(outer, ends, seconds, found):
     assert (answer.cause == "other", answer.culprits) == (found, (1,) if found else ())
 
 
+@pytest.mark.parametrize(("marks", "found"), [((7, 8), True), ((7, 9), False)], ids=["the same", "others"])
+def test_whose_local_variables_change_between_naps_may_work_on_the_answer(marks, found):
+    looks = []
+    for at, seen in ((0, (7, 8)), (25, marks)):
+        beats = stack(*SLEEPS[:2], *BEATS, syscall=NAP, switches=2, sleeps=0.5, state="S", cpu=0.0, marks=seen)
+        job = live(process(0, still(*RESULT, "main@engine.py:9"), beats), process(1, still(*EVENT)))
+        looks.append(replace(job, taken_at=1000.0 + at))
+    assert (judge(replace(looks[1], earlier=tuple(looks[:1]))).verdict.cause == "other") == found
+
+
 @pytest.mark.parametrize(("seconds", "finding"), [(86000.0, True), (5.0, False)])
 def test_who_sleeps_for_very_long_does_not_answer(seconds, finding):
     reads = still("recv@libc.so.6", "readinto@socket.py:706", "fetch@engine.py:4", call=(45, 3, 1, 1, 0, 0, 0))

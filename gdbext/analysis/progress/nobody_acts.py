@@ -48,7 +48,11 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     asking = _asking(threads)
     closed_pool = any(map(joins_pool, asking))
     serving = (one for one in view.parties if not (closed_pool and one.judged.rule == POOL_WORKER))
-    if not asking or any(is_serving(view, party) for party in serving) or not all(map(_may_wait, threads)):
+    if (
+        not asking
+        or any(is_serving(view, party) for party in serving)
+        or not all(_may_wait(view, one) for one in threads)
+    ):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
     if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
@@ -98,22 +102,31 @@ def _asking(threads: Sequence[Party]) -> List[Party]:
     return found or [one for one in to_sleepers if any(sleeping.issuperset(pids) and pids for pids in other_ends(one))]
 
 
-def _may_wait(one: Party) -> bool:
+def _may_wait(view: JobView, one: Party) -> bool:
     """Whether it waits, perhaps for a moment only and again and again; nobody knows what code runs for."""
     if one.thread is None or one.thread.state not in ("S", None):
         return False
-    return _stands(one) or one.judged.idle or _beats(one) or one.kind in ("ipc-queue", "condvar-idle")
+    return _stands(one) or one.judged.idle or _beats(view, one) or one.kind in ("ipc-queue", "condvar-idle")
 
 
-def _beats(one: Party) -> bool:
+def _beats(view: JobView, one: Party) -> bool:
     """Whether it naps in the very function that its thread was made for, which reports or looks again and again. Who
-    naps in a function that this one calls may be at work on what was asked."""
+    naps in a function that this one calls, or changes its local variables, may be at work on what was asked."""
     nap = _own_sleep(one)
-    if nap is None or nap > SPINNING_AFTER:
+    if nap is None or nap > SPINNING_AFTER or _has_changed(view, one):
         return False
     calls = one.thread.calls if one.thread is not None else ()
     python = [frame for frame in calls if frame.language == "python"]
     return len(python) > 1 and bool(_RUNS.match(python[1].function or "") and _THREADS.search(python[1].file or ""))
+
+
+def _has_changed(view: JobView, one: Party) -> bool:
+    """Whether the local variables of its Python functions were others in one of the looks."""
+    now = one.thread.marks if one.thread is not None else ()
+    processes = (process for look in view.before for process in look.snapshot.processes)
+    own = (process for process in processes if process.pid == one.process.pid)
+    before = (thread.marks for process in own for thread in process.threads if thread.lwp == one.lwp)
+    return any(old and new and old != new for marks in before for old, new in zip(marks, now))
 
 
 def _stands(one: Party) -> bool:

@@ -180,7 +180,8 @@ def _its_bytes(party: Party, activity: Activity) -> int:
         return 0
     if party.kind == "io":
         return max(activity.read_bytes or 0, activity.written_bytes or 0)
-    return activity.own_bytes or 0 if party.kind in OF_ITS_OWN or own_sleep else 0
+    # A thread asks for the GIL again and again while it works.
+    return activity.own_bytes or 0 if party.kind in (*OF_ITS_OWN, "gil") or own_sleep else 0
 
 
 def _moved(count: Optional[int], seconds: float) -> str:

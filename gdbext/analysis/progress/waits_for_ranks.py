@@ -29,7 +29,7 @@ def sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:
 
 def may_progress(party: Party) -> bool:
     """Computing, or running Python code: slow looks like this as well."""
-    if party.kind in _STANDS:
-        return False
     used = party.thread.cpu if party.thread is not None else None
+    if party.kind in _STANDS:
+        return party.kind == "gil" and (used or 0.0) >= BUSY  # it had it: to wait for it takes next to nothing
     return party.kind == "native-compute" or (used or 0.0) >= BUSY or (party.judged.running and party.kind != "io")
