@@ -19,6 +19,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     BY_OPENJDK,
     CHECK_OF_ENGINE,
     CHILD_WAITS,
+    CONNECTS_TO_STORE,
     OF_LOCKED,
     PEER,
     POLLS,
@@ -103,6 +104,7 @@ _SHUTDOWN = "the call is part of a shutdown"
 _STACK_SHOWS = {
     HELD_FOR_DEBUGGERS: "a signal's handler holds the process for a debugger",
     READER_WRITER: "the lock is a reader-writer lock",
+    CONNECTS_TO_STORE: "a rank is connecting to the rendezvous store",
     LEADER_FIRST: "the others wait by design until rank 0 has worked alone",
     LOCK_CHECKS: "a lock's own deadlock check ended the process",
     INTERRUPTED: "a signal handler waits for the lock",

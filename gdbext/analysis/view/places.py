@@ -351,8 +351,10 @@ def what(parties: Sequence[Party]) -> str:
 
 
 def what_places(parties: Sequence[Party]) -> str:
-    """The place of all of them; where they differ, who is where."""
-    return _told_apart(parties, where)
+    """The place of all of them; where they differ, who is where, without who called that."""
+    if len(set(map(where, parties))) == 1:
+        return where(parties[0])
+    return _told_apart(parties, lambda party: where(party).partition(REACHED)[0].partition(CALLED)[0])
 
 
 def _told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:

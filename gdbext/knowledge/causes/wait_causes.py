@@ -247,7 +247,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "set-up-alone",
         "init-rendezvous",
-        "{Everybody} {are_all} setting up a communicator and {wait} in {where} for the other members. It is not "
+        "{Everybody} {are_all} setting up a communicator and {wait} in {what_where}, for the other members. It is not "
         "known which member has not arrived or cannot be reached.",
         "NVIDIA/nccl#1324",
         ends=("rendezvous",),

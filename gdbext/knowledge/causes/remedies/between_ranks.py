@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS, PEER
+from gdbext.knowledge.causes.remedies.remedy_constants import ADDRESS, CONNECTS_TO_STORE, PEER
 from gdbext.knowledge.frames.python.interpreter import LEADER_FIRST
 from gdbext.knowledge.row_kinds import RemedyRule
 
@@ -322,11 +322,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Compare MASTER_ADDR and MASTER_PORT of all ranks (tr '\\0' '\\n' < /proc/PID/environ), and test them from the "
+        "host of each rank that connects: nc -vz MASTER_ADDR MASTER_PORT",
+        "a rank that is still in TCPClient::connect has not reached the store",
+        "torch TCPStore.cpp, TCPClient::connect",
+        through=CONNECTS_TO_STORE,
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "Check that all ranks were started and that the launch command gives the right world size and rank numbers",
         "the set-up returns only when every member has joined",
         "NVIDIA/nccl#1260",
         absent=False,
         named=False,
+        not_through=CONNECTS_TO_STORE,
     ),
     RemedyRule(
         "init-rendezvous",

@@ -56,6 +56,8 @@ SLEEPS = r"(?:Nt|Zw)DelayExecution|SleepEx?$|_*(?:GI_)?(?:clock_)?(?:nano|u)?sle
 """Calls that sleep for a fixed time: in a loop, until something else is done."""
 OF_CUDA = r".*(?:\bcu(?:da|blas|dnn|fft)?[A-Z]|CUDA|[Cc]uda|nccl|NCCL|\bhip[A-Z]|\bHIP|torch)"
 """Functions and lines of CUDA, HIP, NCCL and of torch, which calls them."""
+CONNECTS_TO_STORE = r"c10d::detail::TCPClient::connect"
+"""Where torch tries again and again to reach the host that serves the rendezvous store."""
 JOINS_CHILDREN = r"_shutdown_workers$|_*(?:GI_+)?_*wait(?:pid|4|id)$"
 WAITS_FOR_SIGNAL = (
     r"_*(?:GI_+)?_*pthread_cond_\w*wait|std::(?:__\w+::|_V2::)*condition_variable\w*::|SleepConditionVariable"
