@@ -238,3 +238,19 @@ def test_a_rank_that_asks_for_the_gil_while_it_writes_is_slow(cpu, own, cause):
     wrote = Activity(1.0, written_bytes=own, own_bytes=own)
     found = judge(job(gloo_reducing(0), rank(1, asks, activity=wrote), gloo_reducing(2), apart=0.5)).verdict
     assert found.cause == cause
+
+
+THROWN = """  what():  [PG ID 2 PG GUID 3 Rank 2] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+
+Exception raised from c10_cuda_check_implementation at /pytorch/c10/cuda/CUDAException.cpp:43 (most recent call first):
+frame #0: c10::Error::Error() + 0x98 (0x7f481eabd5e8 in /a/libc10.so)
+"""  # noqa: E501
+
+
+def test_a_stack_of_torch_is_of_the_rank_whose_exception_it_is():
+    other = "(VllmWorker rank=0 pid=223) ERROR 06-26 04:10:17 [multiproc_executor.py:527] CUDA error\n"
+    answer = judge(parse_files([("log", (other + THROWN).encode())]))
+    stacks = {process.rank: len(process.threads) for process in answer.snapshot.processes}
+    assert stacks[2] == 1 and not stacks.get(0)
+    assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [2]

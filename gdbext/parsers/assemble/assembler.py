@@ -19,6 +19,7 @@ import enum
 from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Type
 
+from gdbext.knowledge.log_lines import RANK
 from gdbext.knowledge.log_lines.last_words import PROMPT
 from gdbext.knowledge.log_lines.writers import FATAL_OF_UCX
 from gdbext.model.text.patterns import regex
@@ -64,6 +65,8 @@ _LISTED = {False: ("faulthandler", "gdb"), True: ("faulthandler", "gdb", "traceb
 """Stacks that may be of threads which did not die, after a fatal signal and after CPython's own word of one."""
 _OF_UCX = regex(rf"\[[^\]\s]{{1,80}}:\d{{1,9}} {{0,9}}:\w{{1,6}}:(?P<hit>\d{{1,9}})\] Caught signal|{FATAL_OF_UCX}")
 """UCX's word of a signal, whose stack follows with the number of its thread: several ranks may die at once."""
+_THROWN_BY = regex(rf"\s{{0,8}}what\(\): {{0,4}}.{{0,80}}?{RANK}")
+"""The words of torch's exception that ends a process; the stack of it follows."""
 _AT_PROMPTS = ("gdb", "lldb")
 _OF_A_CORE = "Program terminated with signal"
 """gdb's word for a core, in which the thread that died is the first."""
@@ -97,6 +100,7 @@ class Assembler:
         self._mention: Optional[ThreadHead] = None
         self._fatal: Optional[LogMessage] = None
         self._dying: Dict[str, LogMessage] = {}  # by the thread that a signal has hit
+        self._thrown_by: Optional[int] = None  # the rank whose exception ends its process, where the words say so
         self._beside = ""  # what was said of the stack that comes
         self._writer = ""
         self._repeated = ""  # behind the line at hand
@@ -423,6 +427,10 @@ class Assembler:
             self._roll.tell(LogMessage(raised.text))
             self._set_aside(State.ASIDE)
         elif self._fatal is None:
+            here = self._roll.here
+            if self._thrown_by is not None and (here is None or here.head.rank != self._thrown_by):
+                self._begin(ProcessHead(rank=self._thrown_by))
+            self._thrown_by = None
             self._next_fatal(LogMessage(raised.text, about="next"))
 
     def _locate(self, place: Location, tool: str) -> None:
@@ -459,6 +467,10 @@ class Assembler:
             elif said.pid is not None and (process is None or process.head.pid != said.pid):
                 self._begin(ProcessHead(pid=said.pid))
         else:
+            thrown = _THROWN_BY.match(said.text)
+            self._thrown_by = (
+                int(thrown["rank"]) if thrown is not None and self.stream.rank is None else self._thrown_by
+            )
             self._roll.tell(said)
 
     def _next_fatal(self, said: LogMessage) -> None:
