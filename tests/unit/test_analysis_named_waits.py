@@ -254,3 +254,21 @@ def test_a_stack_of_torch_is_of_the_rank_whose_exception_it_is():
     stacks = {process.rank: len(process.threads) for process in answer.snapshot.processes}
     assert stacks[2] == 1 and not stacks.get(0)
     assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [2]
+
+
+CONNECTS = ("clock_nanosleep@libc.so.6", "c10d::detail::SocketConnectOp::tryConnect@libtorch_cpu.so",
+            "c10d::detail::TCPClient::connect@libtorch_cpu.so")  # fmt: skip
+SETS_UP = ("c10d::TCPStore::TCPStore@libtorch_cpu.so", "init_process_group@torch/distributed/distributed_c10d.py:1892")
+SERVES = ("clock_nanosleep@libc.so.6", "c10d::TCPStore::waitForWorkers@libtorch_cpu.so")
+
+
+@pytest.mark.parametrize(
+    ("stacks", "culprits"),
+    [((SERVES, CONNECTS, CONNECTS), (1, 2)), ((CONNECTS, CONNECTS, CONNECTS), ()), ((SERVES, SERVES, SERVES), ())],
+    ids=["some connect", "all connect", "none connects"],
+)
+def test_ranks_that_cannot_connect_to_the_store_are_named(stacks, culprits):
+    ranks = [rank(number, stack(*frames, *SETS_UP, *MAIN)) for number, frames in enumerate(stacks)]
+    found = judge(job(*ranks)).verdict
+    assert (found.cause, found.culprits) == ("init-rendezvous", culprits)
+    assert found.remedies[0].action.startswith("Compare MASTER_ADDR") == (CONNECTS in stacks)

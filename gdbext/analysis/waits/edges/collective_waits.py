@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.communicators.launch_counts import ahead_in
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, parties_without
 from gdbext.analysis.view.places import operation
 from gdbext.analysis.view.resident_kernels import collective_of, kernel_text, label, running_kernels
 from gdbext.analysis.waits.drawing import Drawing
@@ -19,13 +19,17 @@ from gdbext.analysis.waits.edges.other_frames import (
     opens_peer_memory,
     waits_for_peers,
 )
+from gdbext.knowledge.causes.remedies.remedy_constants import CONNECTS_TO_STORE
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
 from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.model.codes import KERNEL_TEXT
 from gdbext.model.evidence import Evidence
 from gdbext.model.text.digits import is_whole
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks as ranks_in_words
 from gdbext.model.waits import ANY, Node
+
+_CONNECTS = regex(CONNECTS_TO_STORE)
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
@@ -229,6 +233,13 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     size = max((party.members or 0 for party in waiting), default=0)
     away = [party for party in view.parties if party.group in (*OUTSIDE, "implicit") and party.group != "fatal"]
     away += [party for party in opening if party.group == "init"]
+    connecting = [party for party in waiting if matches_any(_CONNECTS, calls_of(party))]
+    if len(connecting) < len(waiting):  # they have not reached the store that the others are at
+        away, waiting = [*away, *connecting], parties_without(waiting, connecting)
+        for party in connecting:
+            rank = drawing.rank(party)
+            host = drawing.resource("peer", f"store:{rank.id}", "the host of the store that it looks for", "external")
+            drawing.join(rank, host, party.kind, "named", drawing.fact(party))
     alone = not away and not view.snapshot.absent
     for_peers = any(map(waits_for_peers, waiting))
     node = drawing.resource("rendezvous", "", "the set-up of a communicator", "unread" if alone and for_peers else None)

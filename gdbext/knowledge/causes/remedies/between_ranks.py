@@ -246,12 +246,21 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "init-rendezvous",
+        "Compare MASTER_ADDR and MASTER_PORT of all ranks (tr '\\0' '\\n' < /proc/PID/environ), and test them from the "
+        "host of each rank that connects: nc -vz MASTER_ADDR MASTER_PORT",
+        "a rank that is still in TCPClient::connect has not reached the store",
+        "torch TCPStore.cpp, TCPClient::connect",
+        through=CONNECTS_TO_STORE,
+    ),
+    RemedyRule(
+        "init-rendezvous",
         "See in the suspect's stack what it does instead; do that before or after the set-up on all ranks, or raise "
         "the process group's timeout",
         "a rank that loads weights first, for example, keeps the others waiting for minutes",
         "torch.distributed.init_process_group",
         absent=False,
         named=True,
+        not_through=CONNECTS_TO_STORE,
     ),
     RemedyRule(
         "init-rendezvous",
@@ -319,14 +328,6 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "xla/service/rendezvous.cc",
         rules=("expected-threads",),
         given=("text", "log"),
-    ),
-    RemedyRule(
-        "init-rendezvous",
-        "Compare MASTER_ADDR and MASTER_PORT of all ranks (tr '\\0' '\\n' < /proc/PID/environ), and test them from the "
-        "host of each rank that connects: nc -vz MASTER_ADDR MASTER_PORT",
-        "a rank that is still in TCPClient::connect has not reached the store",
-        "torch TCPStore.cpp, TCPClient::connect",
-        through=CONNECTS_TO_STORE,
     ),
     RemedyRule(
         "init-rendezvous",
