@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.activity import Activity, Ended
+from gdbext.model.activity import Activity, Child, Ended
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
@@ -238,3 +238,15 @@ def test_beside_a_thread_that_naps_a_wait_is_looked_at_for_longer():
     assert (early.cause, early.finding) == ("unknown", False)
     assert early.summary.startswith("It is not clear yet")
     assert not over_time(job).summary.startswith("It is not clear yet")
+
+
+@pytest.mark.parametrize(
+    ("threads", "activity"),
+    [((BUSY,), Activity(1.0)), ((), Activity(1.0, children=(Child("python", 200, 0.5),)))],
+    ids=["a thread works", "a child works"],
+)
+def test_who_naps_for_the_end_of_what_works_is_at_work(threads, activity):
+    naps = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "Pool.join@engine.py:8")
+    main = stack(*naps, *MAIN, syscall=NAP, sleeps=0.5, state="S", switches=2)
+    found = over_time(process(0, main, *threads, activity=activity))
+    assert (found.cause, found.finding) == ("not-a-hang", False)

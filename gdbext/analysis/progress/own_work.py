@@ -244,7 +244,7 @@ def is_working(view: JobView, party: Party) -> bool:
     if not is_yielding(party) and (
         may_progress(party)
         or (party.thread is not None and was_woken(party.thread))
-        or (in_own_code(party) and is_alive(party) and not naps_for_end(party))
+        or (in_own_code(party) and is_alive(party) and not _naps_alone(view, party))
     ):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
@@ -257,6 +257,17 @@ def is_working(view: JobView, party: Party) -> bool:
     if any(is_active(one) or _got_lock(one) for one in joined):
         return True
     return party.kind in FED_KINDS and not wants_lock(party) and any(map(is_active, _side_threads(view, party)))
+
+
+def _naps_alone(view: JobView, party: Party) -> bool:
+    """Whether it looks again and again whether something has ended, and neither a thread nor a child of it acts."""
+    activity = party.process.activity
+    if not naps_for_end(party) or (activity is not None and any(one.cpu >= CHILD_CPU for one in activity.children)):
+        return False
+    others = threads_of(view, party.index, lambda one: one.helper is None)
+    return not any(
+        is_active(one) or (in_own_code(one) and is_alive(one)) for one in others if one.thread is not party.thread
+    )
 
 
 def _beside_lock(view: JobView, party: Party) -> bool:

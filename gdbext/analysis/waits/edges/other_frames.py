@@ -94,7 +94,8 @@ def left_by_fork(view: JobView, party: Party) -> bool:
     process = party.process
     if len(process.threads) != 1 or process.title is None:
         return False
-    nameless = any(wait.kind == "futex" and wait.still and wait.thread == party.lwp for wait in process.locks)
+    own = (wait for wait in process.locks if wait.thread == party.lwp)
+    nameless = any(wait.kind == "futex" and wait.still and not wait.shared for wait in own)
     if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
     initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
