@@ -260,14 +260,12 @@ def is_working(view: JobView, party: Party) -> bool:
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:
-    """Whether it looks again and again whether something has ended, and neither a thread nor a child of it acts."""
+    """Whether it looks again and again whether something has ended, and neither a thread nor a child of it works; one
+    that only naps as well may feed what it waits for."""
     activity = party.process.activity
     if not naps_for_end(party) or (activity is not None and any(one.cpu >= CHILD_CPU for one in activity.children)):
         return False
-    others = threads_of(view, party.index, lambda one: one.helper is None)
-    return not any(
-        is_active(one) or (in_own_code(one) and is_alive(one)) for one in others if one.thread is not party.thread
-    )
+    return not any(is_active(one) for one in threads_of(view, party.index) if one.thread is not party.thread)
 
 
 def _beside_lock(view: JobView, party: Party) -> bool:
