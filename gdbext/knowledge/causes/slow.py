@@ -38,9 +38,9 @@ SLOW_WORK: Tuple[SlowWork, ...] = (
     SlowWork(
         "pool",
         "waits for the tasks of its pool of processes",
-        "multiprocessing/pool.py, concurrent/futures/_base.py, joblib/parallel.py",
+        "multiprocessing/pool.py, joblib/parallel.py",
         function=r"((\w*Result|IMap\w*Iterator|Future|Parallel)\.)?(get|wait|next|__next__|result|_?retrieve)$",
-        file=r"(multiprocess(ing)?/pool|concurrent/futures/_base|joblib/(parallel|_parallel_backends))\.py$",
+        file=r"(multiprocess(ing)?/pool|joblib/(parallel|_parallel_backends))\.py$",
         proof=("child",),
     ),
     SlowWork(
