@@ -237,13 +237,14 @@ def _silent_ranks(view: JobView, group: _Group) -> Optional[Candidate]:
 
 
 def _not_ready(view: JobView, ready: Tuple[int, ...], tensor: str) -> Optional[Candidate]:
-    """Those with lower numbers than one that has submitted it; how many there are beyond that nobody says."""
-    late = [rank for rank in range(ready[-1]) if rank not in ready]
+    """The ranks below the highest ready one that are not ready; the line does not tell the world size."""
+    known = frozenset(ready)
+    late = [rank for rank in range(max(ready, default=0)) if rank not in known]
     if not late or 2 * len(late) >= len(ready):
         return None
-    name = tensor if len(tensor) <= _LONGEST else f"{tensor[:_LONGEST]}…"
     have = "has" if len(late) == 1 else "have"
-    summary = f"Horovod's coordinator lists {ranks(ready)} as ready for {name}; {ranks(late)} {have} not submitted it."
+    listed = f"{ranks(ready)} as ready for {_short(tensor)}"
+    summary = f"Horovod's coordinator lists {listed}; {ranks(late)} {have} not submitted it."
     return Candidate(
         cause="missing-rank",
         confidence="medium",
@@ -251,6 +252,10 @@ def _not_ready(view: JobView, ready: Tuple[int, ...], tensor: str) -> Optional[C
         culprits=parties_of_ranks(view, late),
         victims=parties_of_ranks(view, ready),
     )
+
+
+def _short(tensor: str) -> str:
+    return tensor if len(tensor) <= _LONGEST else f"{tensor[:_LONGEST]}…"
 
 
 def told_by_coordinator(view: JobView) -> Optional[Candidate]:
@@ -266,10 +271,7 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
         return None
     ordered = sorted(sets.items(), key=lambda one: len(one[0]))
     odd, usual = ordered[0], ordered[-1]
-    words = "; ".join(
-        f"{ranks(members)} for {tensor if len(tensor) <= _LONGEST else tensor[:_LONGEST] + '…'}"
-        for members, tensor in ordered[:4]
-    )
+    words = "; ".join(f"{ranks(members)} for {_short(tensor)}" for members, tensor in ordered[:4])
     summary = (
         f"Horovod's coordinator reports that ranks wait for different operations: {words}. None of these operations "
         "can start."

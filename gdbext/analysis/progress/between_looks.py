@@ -6,7 +6,7 @@ of one snapshot, byte by byte (`ThreadStack.still`, `left`) and by what the kern
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.labels import BLOCKING, SLEEPING
@@ -160,15 +160,18 @@ def returned_between(was: ThreadStack, now: ThreadStack, inside: int) -> bool:
     """Whether a call has returned between two looks that a Python frame further out than frame `inside` had made: while
     it lasts, that frame's local variables stay as they are."""
     outer = sum(frame.language == "python" for frame in now.calls[inside + 1 :])
-    pairs = zip(was.marks[:outer], now.marks[:outer])
-    return any(old and new and old != new for old, new in pairs)
+    return marks_differ(was.marks[:outer], now.marks[:outer])
+
+
+def marks_differ(was: Sequence[int], now: Sequence[int]) -> bool:
+    """Whether the local variables of a Python frame are known to have changed; 0: they were not read."""
+    return any(old and new and old != new for old, new in zip(was, now))
 
 
 def _only_asks_again(was: ThreadStack, now: ThreadStack) -> bool:
     """Whether it sleeps for a moment in one look and asks in the other, in the same Python function, and no local
     variable is known to have changed: a loop over a counter of the store."""
-    changed = any(old and new and old != new for old, new in zip(was.marks, now.marks))
-    if (was.sleeps is None) == (now.sleeps is None) or not was.marks or changed:
+    if (was.sleeps is None) == (now.sleeps is None) or not was.marks or marks_differ(was.marks, now.marks):
         return False
     calls = [[frame for frame in one.calls if frame.language == "python"] for one in (was, now)]
     functions = [[(frame.function, frame.file) for frame in one] for one in calls]

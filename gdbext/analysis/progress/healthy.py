@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
-from gdbext.analysis.progress.between_looks import has_run
+from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
@@ -132,8 +132,7 @@ def _may_only_spin(view: JobView, party: Party) -> bool:
     if now is None or not now.marks or not (party.kind == "python-code" or (party.kind in OF_ITS_OWN and now.gil)):
         return False
     before = [one for one in (view.before[-1].parties if view.before else ()) if one.process.pid == party.process.pid]
-    pairs = [pair for one in before for pair in zip(one.thread.marks if one.thread is not None else (), now.marks)]
-    return not any(old and new and old != new for old, new in pairs)
+    return not any(marks_differ(one.thread.marks, now.marks) for one in before if one.thread is not None)
 
 
 def _exchanged(view: JobView, party: Party) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import MEETS, RULES, asks, joins_pool, wants_lock
-from gdbext.analysis.progress.between_looks import ran_between
+from gdbext.analysis.progress.between_looks import marks_differ, ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
@@ -48,11 +48,9 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     asking = _asking(threads)
     closed_pool = any(map(joins_pool, asking))
     serving = (one for one in view.parties if not (closed_pool and one.judged.rule == POOL_WORKER))
-    if (
-        not asking
-        or any(is_serving(view, party) for party in serving)
-        or not all(_may_wait(view, one) for one in threads)
-    ):
+    if not asking or any(is_serving(view, party) for party in serving):
+        return None
+    if not all(_may_wait(view, one) for one in threads):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
     if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
@@ -126,7 +124,7 @@ def _has_changed(view: JobView, one: Party) -> bool:
     processes = (process for look in view.before for process in look.snapshot.processes)
     own = (process for process in processes if process.pid == one.process.pid)
     before = (thread.marks for process in own for thread in process.threads if thread.lwp == one.lwp)
-    return any(old and new and old != new for marks in before for old, new in zip(marks, now))
+    return any(marks_differ(marks, now) for marks in before)
 
 
 def _stands(one: Party) -> bool:

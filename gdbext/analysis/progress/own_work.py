@@ -14,6 +14,7 @@ from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_e
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
+from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
@@ -186,8 +187,7 @@ def _waits_for_requests(view: JobView, party: Party) -> bool:
 
 def waits_for_child(view: JobView, party: Party) -> bool:
     """Whether another thread waits for the end of a child, and no child works: it may wait for the idle one."""
-    activity = party.process.activity
-    if activity is not None and any(child.cpu >= CHILD_CPU for child in activity.children):
+    if busy_child(party) is not None:
         return False
     return any(one.judged.rule in CHILD_WAITS for one in threads_of(view, party.index, lambda one: one.helper is None))
 
@@ -248,7 +248,7 @@ def is_working(view: JobView, party: Party) -> bool:
     ):
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
-        return any(child.cpu >= CHILD_CPU for child in party.process.activity.children)
+        return busy_child(party) is not None
     if _has_joined(party) or _worked_between_tries(party):
         return True
     joined = _joined(view, party)
@@ -262,8 +262,7 @@ def is_working(view: JobView, party: Party) -> bool:
 def _naps_alone(view: JobView, party: Party) -> bool:
     """Whether it looks again and again whether something has ended, and neither a thread nor a child of it works; one
     that only naps as well may feed what it waits for."""
-    activity = party.process.activity
-    if not naps_for_end(party) or (activity is not None and any(one.cpu >= CHILD_CPU for one in activity.children)):
+    if not naps_for_end(party) or busy_child(party) is not None:
         return False
     return not any(is_active(one) for one in threads_of(view, party.index) if one.thread is not party.thread)
 

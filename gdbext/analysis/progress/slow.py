@@ -105,20 +105,17 @@ def doubt_slow_work(best: Candidate) -> Candidate:
         if row is not None and party.process.activity is None and party.group == "elsewhere":
             reason = f" {start(who([party]))} {row.doing}, and its progress was not measured: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
-        child = _busy_child(party)
-        if child is not None:
-            reason = (
-                f" A child of it, pid {child.pid} ({child.name}), used {child.cpu:.0%} of a core: it may only be slow."
-            )
+        child = busy_child(party)
+        if child is not None and party.kind in ("ipc-queue", "condvar-idle", "io"):
+            reason = f" Its child, pid {child.pid} ({child.name}), used {child.cpu:.0%} of a core: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
     return best
 
 
-def _busy_child(party: Party) -> Optional[Child]:
-    """A process below one that waits, perhaps for it."""
+def busy_child(party: Party) -> Optional[Child]:
+    """A process below it that works."""
     activity = party.process.activity
-    waits = party.kind in ("ipc-queue", "condvar-idle", "io") and activity is not None
-    return next((one for one in activity.children if one.cpu >= CHILD_CPU), None) if waits and activity else None
+    return next((one for one in activity.children if one.cpu >= CHILD_CPU), None) if activity is not None else None
 
 
 def is_at_work(party: Party) -> bool:

@@ -264,10 +264,7 @@ def _gil_taker(party: Party, inner: Optional[Frame]) -> Optional[Frame]:
 
 def in_places(parties: Sequence[Party]) -> str:
     """`rank 0 is in poll and ranks 1-2 are in decode (gpt.cc:66)`: the first two places, and how many are elsewhere."""
-    places: Dict[str, List[Party]] = {}
-    for party in parties:
-        places.setdefault(where(party), []).append(party)
-    shown = list(places.items())[:_MOST_PLACES]
+    shown = list(_grouped(parties, where).items())[:_MOST_PLACES]
     *most, last = [f"{who(some)} {is_in(some)} {place}" for place, some in shown]
     text = " and ".join([*map(closed, most), last])
     more = len(parties) - sum(len(some) for _, some in shown)
@@ -352,16 +349,15 @@ def what(parties: Sequence[Party]) -> str:
 
 def what_places(parties: Sequence[Party]) -> str:
     """The place of all of them; where they differ, who is where, without who called that."""
-    if len(set(map(where, parties))) == 1:
-        return where(parties[0])
+    places = list(_grouped(parties, where))
+    if len(places) == 1:
+        return places[0]
     return _told_apart(parties, lambda party: where(party).partition(REACHED)[0].partition(CALLED)[0])
 
 
 def _told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:
     """What most of them are in comes first."""
-    groups: Dict[str, List[Party]] = {}
-    for party in parties:
-        groups.setdefault(of(party), []).append(party)
+    groups = _grouped(parties, of)
     if len(groups) == 1:
         return next(iter(groups))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
@@ -369,6 +365,14 @@ def _told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:
     rest = len(ordered) - len(pieces)
     others = "" if not rest else " and one other call" if rest == 1 else f" and {rest:,} other calls"
     return f"{', '.join(pieces)}{others}" if others else " and ".join(pieces)
+
+
+def _grouped(parties: Sequence[Party], of: Callable[[Party], str]) -> Dict[str, List[Party]]:
+    """The parties by those words, in the order in which they first come."""
+    groups: Dict[str, List[Party]] = {}
+    for party in parties:
+        groups.setdefault(of(party), []).append(party)
+    return groups
 
 
 def _with_subject(name: str, subject: str) -> str:

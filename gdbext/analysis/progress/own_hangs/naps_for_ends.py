@@ -1,4 +1,4 @@
-"""Threads that look again and again whether something has ended, in a process where nobody else does anything."""
+"""Threads that poll until something has ended, in a process in which nothing else runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _is_busy(activity: Optional[Activity]) -> bool:
 
 
 def _acts(one: Party) -> bool:
-    """Whether it runs, moved between the copies, or sleeps in code of its own: after that it may go on."""
+    """Whether it runs, ran between the copies, or naps in its own code and may go on after that."""
     if one.thread is None or one.thread.state == "R" or bool(one.thread.switches):
         return True
     return in_own_code(one) and is_alive(one)

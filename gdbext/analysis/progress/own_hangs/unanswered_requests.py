@@ -40,7 +40,7 @@ def request_unanswered(view: JobView) -> Optional[Candidate]:
 
 
 def tasks_wait_for_tasks(view: JobView) -> Optional[Candidate]:
-    """All that Ray runs waits for results of other tasks, and nobody works on one of them."""
+    """Every process of Ray waits for results of tasks, and none runs a task."""
     busy = [party for party in view.parties if not party.judged.idle]
     if len(busy) < 2 or not is_independent_job(view) or any(party.judged.rule != RAY_GET for party in busy):
         return None
@@ -51,8 +51,8 @@ def tasks_wait_for_tasks(view: JobView) -> Optional[Candidate]:
         text = f"It is not clear yet whether anything hangs: {lead}. The tasks may run on another host, or start soon."
         return not_clear(view, text, evidence_of((), busy), busy)
     summary = (
-        f"{start(lead)}, and no process that was read works on one. Either those tasks cannot start, because the ones "
-        "that wait hold the CPUs, GPUs or other resources that they ask for, or they wait on another host."
+        f"{start(lead)}, and no process that was read works on one. Either those tasks cannot start, because the "
+        "waiting ones hold the CPUs or GPUs that they need, or they run on another host."
     )
     return Candidate(
         cause="other", confidence="low", summary=summary, culprits=tuple(busy), evidence=evidence_of(busy, ())
