@@ -42,6 +42,7 @@ class Activity:
     own_bytes: Optional[int] = None  # what its main thread alone read or wrote, the greater of the two
     napping: Optional[int] = None  # how many processes below it are in a sleep of a length that they chose
     ended: Tuple[Ended, ...] = ()  # its own children alone
+    resting: int = 0  # how many processes below it that are no ranks did not use the processor
 
     @property
     def killed(self) -> Tuple[Ended, ...]:

@@ -184,7 +184,10 @@ def ends(function="Workers::join@engine pool.cpp:40", *outer, **fields):
 def test_who_naps_for_the_end_of_something_while_nothing_else_runs_is_named(function):
     found = over_time(process(0, ends(function), activity=Activity(1.0)))
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
-    assert "checking for 22 s" in found.summary and "it has no other thread" in found.summary
+    assert "checking for 22 s" in found.summary and "it has no other thread." in found.summary
+    assert ("--locals" if ".py" in function else "info locals") in found.remedies[0].action
+    resting = over_time(process(0, ends(function), activity=Activity(1.0, resting=2)))
+    assert "it has no other thread, and its child processes used no processor" in resting.summary
 
 
 IDLE = stack("pthread_cond_wait@libc.so.6", "take@engine pool.cpp:8", syscall=FUTEX, switches=0, state="S")
@@ -197,12 +200,14 @@ NAPPING = stack(*SLEEPS, "fetch@engine net.cpp:8", syscall=NAP, sleeps=1.0, swit
     [
         ((ends("flush_loop@engine log.cpp:40"),), Activity(1.0)),
         ((ends("serve@engine main.cpp:40"),), Activity(1.0)),
+        ((ends("closest_checkpoint@engine main.cpp:40"),), Activity(1.0)),
+        ((ends("joinCluster@engine main.cpp:40"),), Activity(1.0)),
         ((ends(), BUSY), Activity(1.0)),
         ((ends(), NAPPING), Activity(1.0)),
         ((ends(),), Activity(1.0, own_bytes=4096)),
         ((ends(),), Activity(1.0, napping=1)),
     ],
-    ids=["a loop", "a server", "a thread works", "a thread naps", "it writes", "a child naps"],
+    ids=["a loop", "a server", "another word", "it joins a group", "a thread works", "a thread naps", "it writes", "a child naps"],
 )
 def test_who_naps_in_a_loop_or_beside_work_is_not_named(threads, activity):
     assert not over_time(process(0, *threads, activity=activity)).finding

@@ -58,6 +58,7 @@ def test_counters_and_children(proc):
     one = found[7]
     assert (one.seconds, one.major_faults, one.read_bytes, one.swapped_bytes) == (2.0, 400, 5_000_000, 2048 * 1024)
     assert [(child.name, child.cpu) for child in one.children] == [("ptxas", 0.5), ("cc1plus", 0.25)]
+    assert (one.resting, found[10].resting) == (1, 0)
     assert [child.pid for child in found[10].children] == [11]
 
 

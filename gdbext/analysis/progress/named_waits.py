@@ -13,9 +13,9 @@ from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
-_ENDS, _COLLECTIVES = regex(rf"(?i){ENDS_BY_NAME}"), regex(rf"(?i){COLLECTIVES_BY_NAME}")
+_ENDS, _COLLECTIVES = regex(ENDS_BY_NAME), regex(COLLECTIVES_BY_NAME)
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
-_LAST_NAME = regex(r"\.|::")
+_LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
 """Functions of Python within which the wait for a thread of one's own was called."""
 
@@ -26,7 +26,7 @@ def naps_for_end(one: Party) -> bool:
     if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
         return False
     own = next((name for name in map(source_name, calls_of(one)) if not _SLEEPS.match(name)), "")
-    return _ENDS.match(_last(own)) is not None
+    return _ENDS.match(words_of(own)) is not None
 
 
 def waits_in_collective(one: Party) -> bool:
@@ -34,7 +34,7 @@ def waits_in_collective(one: Party) -> bool:
     thread is to carry it out, as soon as all ranks have asked for it."""
     if one.kind != "condvar-idle" or not stands(one):
         return False
-    return any(_COLLECTIVES.match(_last(name)) for name in _python_names(one))
+    return any(_COLLECTIVES.match(words_of(name)) for name in _python_names(one))
 
 
 def mains_in_collective(view: JobView) -> List[Party]:
@@ -56,5 +56,6 @@ def _python_names(one: Party) -> Iterator[str]:
     yield from names[:_NEAR]
 
 
-def _last(name: str) -> str:
-    return _LAST_NAME.split(name.partition("<")[0])[-1]
+def words_of(name: str) -> str:
+    """The last part of a name as words: `Pool::waitForAll<int>` is `wait_for_all`."""
+    return _NEXT_WORD.sub("_", _LAST_NAME.split(name.partition("<")[0])[-1]).lower()

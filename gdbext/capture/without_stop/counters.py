@@ -114,16 +114,18 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
         read, written = _moved(before.moved, after.moved, pid)
         own = _moved(before.moved_by_main, after.moved_by_main, pid)
         napping = before.napping | after.napping
+        children, resting = _children(pid, set(pids), below, before, after)
         found[pid] = Activity(
             seconds=seconds,
             major_faults=new.major_faults - old.major_faults,
             read_bytes=read,
             swapped_bytes=after.swapped.get(pid),
-            children=_children(pid, set(pids), below, before, after),
+            children=children,
             written_bytes=written,
             own_bytes=max((one for one in own if one is not None), default=None),
             ended=_ended(pid, below.get(pid, ()), after.processes),
             napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
+            resting=resting,
         )
     return found
 
@@ -138,9 +140,11 @@ def _ended(parent: int, pids: Sequence[int], processes: Mapping[int, _Process]) 
 
 def _children(
     pid: int, ranks: Set[int], below: Mapping[int, List[int]], before: Census, after: Census
-) -> Tuple[Child, ...]:
-    """All processes below `pid` that worked, without other ranks and what is below them."""
+) -> Tuple[Tuple[Child, ...], int]:
+    """All processes below `pid` that worked, and how many others there are, without other ranks and what is below
+    them."""
     found: List[Child] = []
+    resting = 0
     todo, seen = list(below.get(pid, ())), {pid}
     while todo:
         one = todo.pop()
@@ -154,7 +158,9 @@ def _children(
         cpu = ticks / _TICKS / (after.at - before.at)
         if cpu >= _LEAST:
             found.append(Child(new.name, one, round(cpu, 3)))
-    return tuple(sorted(found, key=lambda child: -child.cpu)[:_MOST_CHILDREN])
+        elif new.ended is None:
+            resting += 1
+    return tuple(sorted(found, key=lambda child: -child.cpu)[:_MOST_CHILDREN]), resting
 
 
 def _bytes(path: str) -> _Bytes:

@@ -83,17 +83,19 @@ ANSWERED_AT_ONCE = r"c10d::\w*Store::(add|check|compareSet|deleteKey|getNumKeys|
 """Calls of a rendezvous store that wait for no key: that one has returned is no progress (torch TCPStore.cpp)."""
 
 ENDS_BY_NAME = (
-    r"_*(join|shut_?down|stop|close|drain|flush|finish|finali[sz]e|terminate|tear_?down|destroy|quit)"
-    r"(?!\w*(loop|period|forever|every|request))\w*$"
+    r"_*(join|shut_?down|stop|close|drain|flush|finish|finali[sz]e|terminate|tear_?down|destroy|quit)(?![a-z])"
+    r"(?!\w*(loop|period|forever|every|request|watch|cluster|group|room|session|network|quorum))\w*$"
     r"|_*(wait|await|block)_?(for|until|till|on)?_?all_?\w*(workers?|threads?|tasks?|jobs?|child(ren)?|pending)$"
-    r"|_*(wait|await|block)_?(for|until|till|on)?_?\w*(workers?|threads?|child(ren)?|completion"
+    r"|_*(wait|await|block)_?(for|until|till|on)?_?(\w*_)?(workers?|threads?|child(ren)?|completion"
     r"|exit|end|finish(ed)?|done|drained|stopped|empty)$"
     r"|~\w+|__a?exit__$|__del__$"
 )
-"""The last part of a function's name, in any case: it ends something and waits for that, not for work."""
+"""The last part of a function's name, as `words_of` writes it: it ends something and waits for that, not for work.
+One joins a thread, and a cluster, too."""
 
 COLLECTIVES_BY_NAME = (
-    r"_*(i|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
+    r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
     r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"
 )
-"""The last part of a function's name, in any case: the operation of a library that a program has made itself."""
+"""The last part of a function's name, as `words_of` writes it: the operation of a library that a program has made
+itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence
 
 from gdbext.analysis.progress.named_waits import naps_for_end
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
@@ -25,11 +25,10 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
     seconds = min(seconds_in_place(view, one, ()) for one in naps)
     if seconds < view.spinning_after:
         return None
-    threads = "it has no other thread" if len(naps[0].process.threads) == 1 else "none of its other threads moved"
     summary = (
         f"{start(who(naps))} {verb(naps, 'has', 'have')} been checking for {seconds:.0f} s, with sleeps in between, "
-        f"whether something has ended, in {where(naps[0])}. Nothing else is running that could end: {threads}. Most "
-        "likely what it looks for was lost, or has ended without saying so."
+        f"whether something has ended, in {where(naps[0])}. Nothing that was read works on it: {_nobody_else(naps)}. "
+        "What it looks for was lost, has ended without saying so, or is to come from elsewhere (a file, another host)."
     )
     return Candidate(
         cause="other",
@@ -45,6 +44,15 @@ def _is_alone(view: JobView, party: Party) -> bool:
     """Whether neither another thread of its process nor a child does anything that it may wait for."""
     own = [one for one in threads_of(view, party.index) if one.thread is not party.thread]
     return not (_is_busy(party.process.activity) or any(map(_acts, own)))
+
+
+def _nobody_else(naps: Sequence[Party]) -> str:
+    """Who might, and does not."""
+    alone = all(len(party.process.threads) == 1 for party in naps)
+    its = verb(naps, "its", "their")
+    threads = f"{verb(naps, 'it has', 'they have')} no other thread" if alone else f"none of {its} other threads moved"
+    resting = any(party.process.activity is not None and party.process.activity.resting for party in naps)
+    return f"{threads}, and {its} child processes used no processor" if resting else threads
 
 
 def _is_busy(activity: Optional[Activity]) -> bool:

@@ -12,6 +12,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
 from gdbext.knowledge.dump_tools import ERROR
 from gdbext.knowledge.errors.checks import WATCHDOG_ENDED
 from gdbext.knowledge.frames.failures import ASSERTS, OF_LINE
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.row_kinds import RemedyRule
 
 _LOCK_FILE = (
@@ -22,6 +23,18 @@ _LOCK_FILE = (
 
 def _of_line(rule: str, action: str, reason: str, source: str) -> RemedyRule:
     return RemedyRule("other", action, reason, source, rules=(rule,), given=("text", "core", "log"))
+
+
+def _of_checking_loop(command: str, source: str, *, python: bool) -> RemedyRule:
+    return RemedyRule(
+        "other",
+        f"Find out what that loop checks and who was to change it: print the function's local variables ({command})",
+        "the stack shows who checks, but not what for",
+        source,
+        rules=OWN_SLEEPS,
+        given=("live",),
+        python=python,
+    )
 
 
 _OF_LOG_LINES = (
@@ -432,6 +445,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         pasted_from=r"(?!text:(?:gdb|lldb))",
         given=("text", "core", "log"),
     ),
+    _of_checking_loop("py-spy dump --locals --pid PID", "py-spy README", python=True),
+    _of_checking_loop("in gdb: frame N, then info locals", "GDB manual, Frame Info", python=False),
     RemedyRule(
         "other",
         "Read the evidence: gdbext diagnose -v prints it",
