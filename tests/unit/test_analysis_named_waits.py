@@ -38,6 +38,21 @@ def test_ranks_that_all_wait_for_threads_of_their_own_to_reduce_ask_for_differen
     assert (same.cause, same.culprits) == ("collective-mismatch", ())
 
 
+def test_of_two_ranks_that_ask_for_different_things_both_places_are_told():
+    found = over_time(reduces(0), reduces(1, line=12, function="Reducer.allgather"))
+    assert found.culprits == ()
+    assert "Reducer.allreduce (reducer.py:53, pid 100) and Reducer.allgather (reducer.py:53, pid 101)" in found.summary
+    assert "Pid 100 asked in train (train.py:9). Pid 101 asked in train (train.py:12)." in found.summary
+
+
+def test_ranks_whose_own_threads_compute_may_be_slow():
+    computes = stack("gemm@libext.so", "Reducer.cycle@reducer.py:20", "Thread.run@threading.py:1", state="R", cpu=0.9)
+    one = reduces(0)
+    busy = replace(one, threads=(*one.threads, replace(computes, id="109", lwp=109, turns=(5, 900))))
+    found = over_time(busy, reduces(1))
+    assert (found.cause, found.finding) == ("unknown", False)
+
+
 @pytest.mark.parametrize(
     ("jobs", "seconds"),
     [
@@ -198,6 +213,14 @@ def test_who_is_not_among_the_ready_ranks_is_named(text, culprits):
     named = [answer.snapshot.processes[index].rank for index in answer.verdict.culprits]
     assert tuple(named) == culprits
     assert ("rank 2 has not submitted it" in answer.verdict.summary) == bool(culprits)
+
+
+@pytest.mark.parametrize("size", [80, 1000])
+def test_a_list_of_many_ready_ranks_is_read_to_its_end(size):
+    listed = ", ".join(str(rank) for rank in range(size) if rank != 70)
+    answer = judge(parse_files([("log", f"Stalled ops: conv_1 [ready ranks: {listed}]\n".encode())]))
+    assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [70]
+    assert "rank 70 has not submitted it" in answer.verdict.summary
 
 
 def test_a_stack_of_torch_that_was_escaped_for_markdown_is_read():

@@ -207,7 +207,16 @@ NAPPING = stack(*SLEEPS, "fetch@engine net.cpp:8", syscall=NAP, sleeps=1.0, swit
         ((ends(),), Activity(1.0, own_bytes=4096)),
         ((ends(),), Activity(1.0, napping=1)),
     ],
-    ids=["a loop", "a server", "another word", "it joins a group", "a thread works", "a thread naps", "it writes", "a child naps"],
+    ids=[
+        "a loop",
+        "a server",
+        "another word",
+        "it joins a group",
+        "a thread works",
+        "a thread naps",
+        "it writes",
+        "a child naps",
+    ],
 )
 def test_who_naps_in_a_loop_or_beside_work_is_not_named(threads, activity):
     assert not over_time(process(0, *threads, activity=activity)).finding

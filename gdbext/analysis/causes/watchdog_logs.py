@@ -13,11 +13,11 @@ from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines import GROUP, PROGRESS, RANK, READY, TIMED_OUT, UNEVEN
 from gdbext.knowledge.log_lines.timeouts_and_warnings import WATCHDOG_RAISED
 from gdbext.model.text.patterns import regex
-from gdbext.model.text.ranges import ranks
+from gdbext.model.text.ranges import numbers_in, ranks
 
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _RAISED = regex(WATCHDOG_RAISED)
-_NUMBER = regex(r"\d{1,6}")
+_MOST_READY = 1 << 16
 _LONGEST = 80  # name of a tensor
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 
@@ -263,7 +263,7 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     sets: Dict[Tuple[int, ...], str] = {}
     for _, text in all_lines(view):
         for found in _READY.finditer(text):
-            ready = tuple(sorted(int(number) for number in _NUMBER.findall(found.group("ranks"))))
+            ready = tuple(sorted(numbers_in(found.group("ranks"), _MOST_READY)))
             sets.setdefault(ready, found.group("tensor"))
     if len(sets) == 1:
         return _not_ready(view, *next(iter(sets.items())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List
+from typing import List, Optional
 
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.stacks.decisive import is_main
@@ -10,6 +10,7 @@ from gdbext.analysis.view.job_view import JobView, Party, calls_of, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME
+from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
@@ -32,9 +33,14 @@ def naps_for_end(one: Party) -> bool:
 def waits_in_collective(one: Party) -> bool:
     """Whether it waits without a limit for another thread of its process, in a function named as a collective: that
     thread is to carry it out, as soon as all ranks have asked for it."""
-    if one.kind != "condvar-idle" or not stands(one):
-        return False
-    return any(_COLLECTIVES.match(words_of(name)) for name in _python_names(one))
+    return one.kind == "condvar-idle" and stands(one) and collective_call(one) is not None
+
+
+def collective_call(one: Party) -> Optional[Frame]:
+    """The function named so that it waits in."""
+    calls = one.thread.calls if one.thread is not None else ()
+    near = [frame for frame in calls if frame.language == "python"][:_NEAR]
+    return next((frame for frame in near if _COLLECTIVES.match(words_of(frame.function or ""))), None)
 
 
 def mains_in_collective(view: JobView) -> List[Party]:
@@ -48,12 +54,6 @@ def mains_in_collective(view: JobView) -> List[Party]:
             return []
         found.append(main)
     return found if len(found) > 1 else []
-
-
-def _python_names(one: Party) -> Iterator[str]:
-    calls = one.thread.calls if one.thread is not None else ()
-    names = [frame.function or "" for frame in calls if frame.language == "python"]
-    yield from names[:_NEAR]
 
 
 def words_of(name: str) -> str:

@@ -344,7 +344,7 @@ def operation(party: Party) -> str:
 
 def what(parties: Sequence[Party]) -> str:
     """What they wait in, in words: `gather (rank 0) and broadcast (rank 1)` where they differ."""
-    return _told_apart(parties, operation)
+    return told_apart(parties, operation)
 
 
 def what_places(parties: Sequence[Party]) -> str:
@@ -352,10 +352,10 @@ def what_places(parties: Sequence[Party]) -> str:
     places = list(_grouped(parties, where))
     if len(places) == 1:
         return places[0]
-    return _told_apart(parties, lambda party: where(party).partition(REACHED)[0].partition(CALLED)[0])
+    return told_apart(parties, lambda party: where(party).partition(REACHED)[0].partition(CALLED)[0])
 
 
-def _told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:
+def told_apart(parties: Sequence[Party], of: Callable[[Party], str]) -> str:
     """What most of them are in comes first."""
     groups = _grouped(parties, of)
     if len(groups) == 1:

@@ -6,8 +6,9 @@ TIMED_OUT = (
 )
 """The collective that torch's watchdog gave up, with its number in the order of its process group."""
 
-READY = r"(?P<tensor>[^\s,]{1,300}) \[ready ranks: ?(?P<ranks>\d+(?:, ?\d+)*)\]"
-"""An operation that waits in Horovod's coordinator, and the ranks that have submitted it."""
+READY = r"(?P<tensor>[^\s,]{1,300}) \[ready ranks: ?(?P<ranks>\d+(?:-\d+)?(?:, ?\d+(?:-\d+)?)*)\]"
+"""An operation that waits in Horovod's coordinator, and the ranks that have submitted it: as it lists them, or as
+ranges, which is how the list is kept."""
 
 PROGRESS = (
     r"last enqueued (?:\w{4} )?work: (?P<enqueued>-?\d{1,12}), "

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Collection, Iterable, Iterator, List, Tuple
 
+from gdbext.model.text.patterns import regex
+
+_RANGE = regex(r"(\d{1,9})(?:-(\d{1,9}))?")
+
 
 def spans(numbers: Iterable[int]) -> Iterator[Tuple[int, int]]:
     """First and last of every run of consecutive numbers, ascending."""
@@ -23,6 +27,16 @@ def pieces(numbers: Iterable[int]) -> List[str]:
 def ranges_text(numbers: Iterable[int]) -> str:
     """`0-3,7` for 0, 1, 2, 3, 7."""
     return ",".join(pieces(numbers))
+
+
+def numbers_in(text: str, most: int) -> List[int]:
+    """0, 1, 2, 3, 7 of `0-3, 7`, as many as `most`."""
+    found: List[int] = []
+    for first, last in _RANGE.findall(text):
+        found += range(int(first), min(int(last or first), int(first) + most) + 1)
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

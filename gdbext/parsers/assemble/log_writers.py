@@ -7,6 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT, communicator_setup
 from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import numbers_in
 from gdbext.parsers.assemble.building import Process
 from gdbext.parsers.cleaning import Stream
 from gdbext.parsers.line_events import LogMessage, ProcessHead
@@ -20,6 +21,7 @@ _OF_A_SPEAKER = (*_OF_A_PROCESS, *(regex(rule.pattern) for rule in communicator_
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
 _NUMBER = regex(r"\d{1,6}")
 _MOST_ACCUSED = 64
+_MOST_READY = 1 << 16
 _FEWEST_WITNESSES = 3
 
 
@@ -99,7 +101,7 @@ class LogWriters:
         their stacks were `read`."""
         texts = [*said, *(text for process in (*self._all, *read) for text in process.said)]
         known = {process.head.rank for process in read}
-        for rank in [*_accused(texts), *self._silent(), *_never_ready(texts)][:_MOST_ACCUSED]:
+        for rank in [*_never_ready(texts), *self._silent(), *_accused(texts)][:_MOST_ACCUSED]:
             if rank not in known:
                 self.find(rank, None)
         return self._all
@@ -117,7 +119,7 @@ class LogWriters:
 def _never_ready(texts: Sequence[str]) -> List[int]:
     """Ranks that no list of ready ones has, although it has some with higher numbers."""
     lists = [one.group("ranks") for text in texts for one in _READY.finditer(text)]
-    ready = {int(number) for one in lists for number in _NUMBER.findall(one)}
+    ready = {number for one in lists for number in numbers_in(one, _MOST_READY)}
     gaps = [rank for rank in range(max(ready, default=0)) if rank not in ready][:_MOST_ACCUSED]
     return gaps if len(ready) >= _FEWEST_WITNESSES and 2 * len(gaps) < len(ready) else []
 
@@ -135,6 +137,6 @@ def _accused(texts: Sequence[str]) -> List[int]:
             groups = match.groupdict() if match else {}
             numbers = [value for name, value in groups.items() if name.startswith("rank") and value]
             found.update(dict.fromkeys(int(number) for value in numbers for number in _NUMBER.findall(value)))
-        listed = (int(number) for one in _READY.finditer(text) for number in _NUMBER.findall(one.group("ranks")))
+        listed = (number for one in _READY.finditer(text) for number in numbers_in(one.group("ranks"), _MOST_ACCUSED))
         found.update(dict.fromkeys(listed))
     return sorted(found)

@@ -12,12 +12,13 @@ from gdbext.knowledge.log_lines.last_words import FATAL_ERROR
 from gdbext.knowledge.log_lines.writers import FATAL_OF_UCX
 from gdbext.model.text.literals import any_of, required_literals
 from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import numbers_in, pieces
 from gdbext.parsers.formats.format_row import Row, process_head, row
 from gdbext.parsers.line_events import LONGEST_PROBLEM, Event, LogMessage, Passed, ProcessHead, Several
 
 _LONGEST = 2000
 _MOST_LISTED = 12
-_LONGEST_LISTED = 250
+_MOST_READY = 1 << 16
 _READY, _FATAL_OF_UCX = regex(READY), regex(FATAL_OF_UCX)
 _LONGEST_HEAD = 120
 _WIDE = regex(r"[ \u2580-\u259f]{12,}")
@@ -166,7 +167,14 @@ def _passed(match: Match[str]) -> Event:
 def _ready(match: Match[str]) -> Optional[Event]:
     """Horovod lists all operations that wait on one line, longer than what is kept of one: each becomes its own."""
     found = list(_READY.finditer(match.string))[:_MOST_LISTED]
-    return Several(tuple(LogMessage(one.group()[-_LONGEST_LISTED:]) for one in found)) if found else None
+    return Several(tuple(LogMessage(_with_ranges(one)) for one in found)) if found else None
+
+
+def _with_ranges(ready: Match[str]) -> str:
+    """`grad_1 [ready ranks: 0-6, 8-99]`: a list of many ranks is longer than what is kept of a line."""
+    return (
+        f"{ready['tensor'][:_LONGEST_HEAD]} [ready ranks: {', '.join(pieces(numbers_in(ready['ranks'], _MOST_READY)))}]"
+    )
 
 
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"

@@ -6,12 +6,12 @@ from collections import Counter
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between
-from gdbext.analysis.progress.named_waits import mains_in_collective
+from gdbext.analysis.progress.named_waits import collective_call, mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.own_work import is_active, looked_long
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, parties_without
-from gdbext.analysis.view.places import place, where
+from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.places import place, told_apart, where
 from gdbext.analysis.view.wording import closed, start, who
 from gdbext.model.codes import Given
 
@@ -26,13 +26,24 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
         return None
     if view.unseen or view.gone or view.snapshot.absent or view.of("fatal"):
         return None
-    what = f"{_ranks(view, parties)} all wait in {closed(where(parties[0]))} for threads of their own to carry it out"
-    if not looked_long(view) or not _stood(view, parties):
+    calls = {one.index: place(collective_call(one)) for one in parties}
+    places = closed(told_apart(_processes(view, parties), lambda one: calls[one.index]))
+    what = f"{who(_processes(view, parties))} wait in {places} for threads of their own to carry it out"
+    computing = any(_computes(one) for party in parties for one in threads_of(view, party.index))
+    if computing or not looked_long(view) or not _stood(view, parties):
         summary = f"It is not clear yet whether anything hangs: {what}. It may just take long."
         return not_clear(view, summary, evidence_of((), parties), parties)
     (usual, count), *others = Counter(map(_asked_at, parties)).most_common()
     odd = [party for party in parties if _asked_at(party) != usual] if others and count > others[0][1] else []
-    differs = f" {start(_ranks(view, odd))} asked for it elsewhere: in {_differs(odd[0], usual)}." if odd else ""
+    differs = ""
+    if odd:
+        differs = f" {start(who(_processes(view, odd)))} asked for it elsewhere: in {_differs(odd[0], usual)}."
+    elif others:
+        sides = [next(party for party in parties if _asked_at(party) == most) for most in (usual, others[0][0])]
+        lines = (_differs(one, _asked_at(other)) for one, other in (sides, sides[::-1]))
+        differs = " ".join(
+            ["", *(f"{start(who(_processes(view, [one])))} asked in {line}." for one, line in zip(sides, lines))]
+        )
     summary = (
         f"{start(what)}, and none of them moved. Such a library waits until every rank has asked for the same: most "
         f"likely the ranks asked for different operations.{differs}"
@@ -48,6 +59,11 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
     )
 
 
+def _computes(one: Party) -> bool:
+    """Whether it works on something; who looks again and again for what was asked only naps in between."""
+    return is_active(one) and one.thread is not None and one.thread.sleeps is None
+
+
 def _stood(view: JobView, parties: Sequence[Party]) -> bool:
     """Whether none of them has had a processor from one look to the next."""
     looks = [{process.pid: process for process in look.snapshot.processes} for look in (*view.before, view)]
@@ -58,9 +74,10 @@ def _stood(view: JobView, parties: Sequence[Party]) -> bool:
     return True
 
 
-def _ranks(view: JobView, mains: Sequence[Party]) -> str:
+def _processes(view: JobView, mains: Sequence[Party]) -> Sequence[Party]:
+    """What stands for the processes of these threads."""
     indexes = {one.index for one in mains}
-    return who([party for party in view.parties if party.index in indexes])
+    return [party for party in view.parties if party.index in indexes]
 
 
 def _differs(party: Party, usual: Sequence[_Place]) -> str:
