@@ -196,6 +196,24 @@ def test_a_long_line_is_quoted_with_its_end():
     assert excerpt(Line(text, None, rule)).endswith(', but Rank 0 is running collective: BARRIER"')
 
 
+HELPER = """Thread 121 (idle): "QueueFeederThread"
+    wait (threading.py:320)
+    _feed (multiprocessing/queues.py:231)
+"""
+
+
+def test_of_other_threads_helpers_of_libraries_do_not_count():
+    said = "The only other thread in the text, apart from helpers of libraries, is thread 120 (consumer)"
+    assert said in of_text(QUEUE.format(call="get") + HELPER).summary
+
+
+@pytest.mark.parametrize(("function", "count"), [("__pthread_clockjoin_ex", 1), ("__pthread_kill_implementation", 0)])
+def test_the_thread_that_a_call_names_is_joined_by_joins_alone(function, count):
+    text = JOIN.format(function="run_all", pthread="0x7fffc1026a40").replace("__pthread_clockjoin_ex", function)
+    (process,) = parse_files([("dump.txt", text.encode())]).processes
+    assert len(process.locks) == count
+
+
 READY = "Stalled ops: conv_1 [ready ranks: 5, 6, 3, 1, 4, 0]\n"
 
 
@@ -277,6 +295,13 @@ def test_a_stack_of_torch_is_of_the_rank_whose_exception_it_is():
     stacks = {process.rank: len(process.threads) for process in answer.snapshot.processes}
     assert stacks[2] == 1 and not stacks.get(0)
     assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [2]
+
+
+def test_a_stack_of_torch_behind_another_stack_is_not_of_the_rank_that_was_named_before_that():
+    said, raised = THROWN.split("\n\n")
+    between = 'Thread 7 (Thread 0x7f0000000000 (LWP 107) "worker"):\n#0  0x0000000000000001 in read () from libc.so.6\n'
+    processes = parse_files([("log", f"{said}\n\n{between}\n{raised}".encode())]).processes
+    assert not any(process.rank == 2 and process.threads for process in processes)
 
 
 CONNECTS = ("clock_nanosleep@libc.so.6", "c10d::detail::SocketConnectOp::tryConnect@libtorch_cpu.so",

@@ -22,6 +22,7 @@ from gdbext.model.text.source_names import source_name
         ("_$LT$a$u0a$b$GT$", "<a$u0a$b>"),  # no line end
         ("cost$", "cost$"),
         ("operator..", "operator.."),
+        ("Map$C$..size", "Map$C$..size"),  # Scala
         ("__pyx_f_9short", "__pyx_f_9short"),  # its length is not there
         ("__pyx_pw_999999", "__pyx_pw_999999"),
         ("__pyx_pw_0_0_0_0", "__pyx_pw_0_0_0_0"),

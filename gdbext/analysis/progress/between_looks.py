@@ -32,11 +32,11 @@ def between_looks(
     are compared: inside it a polling driver never looks the same twice. A thread without frames in one of the looks
     cannot be compared, and is in neither list.
     """
-    before = {_identity(process): process for process in earlier.processes}
+    before = {process.identity: process for process in earlier.processes}
     went: List[int] = []
     unmoved: List[int] = []
     for process, judgement in zip(later.processes, judged):
-        old = before.get(_identity(process))
+        old = before.get(process.identity)
         unread = {thread.id for one in (old, process) if one is not None for thread in one.threads if thread.unread}
         if judgement.wait.thread in unread or (judgement.wait.thread is None and unread):
             continue
@@ -120,10 +120,6 @@ def _polls_up_to(thread: ThreadStack, last: int) -> int:
     while last + 1 < len(frames) and frames[last].sp is not None and frames[last + 1].sp == frames[last].sp:
         last += 1
     return last + 1
-
-
-def _identity(process: RankSnapshot) -> Tuple[object, ...]:
-    return (process.host, process.pid, process.rank) if process.pid is not None else (process.index,)
 
 
 def _differs(old: RankSnapshot, new: RankSnapshot, judged: ProcessJudgement) -> bool:

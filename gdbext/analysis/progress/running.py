@@ -91,6 +91,11 @@ def was_woken(thread: ThreadStack) -> bool:
     return bool(thread.switches) and for_ever(thread)
 
 
+def has_acted(one: Party) -> bool:
+    """Whether it runs, or had a processor between the two copies of a look."""
+    return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
+
+
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
     call = thread.syscall
@@ -192,8 +197,7 @@ def _returned(then: Party, now: Party) -> bool:
 
 def _same(view: JobView, party: Party) -> Optional[Party]:
     """The party of the same process in another look."""
-    known = (party.process.host, party.process.pid, party.process.rank)
-    return next((one for one in view.parties if (one.process.host, one.process.pid, one.process.rank) == known), None)
+    return next((one for one in view.parties if one.process.identity == party.process.identity), None)
 
 
 def _place(party: Party) -> _Place:

@@ -7,6 +7,7 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start
 from gdbext.knowledge.frames.python.interpreter import THREADS_QUEUE
 from gdbext.knowledge.frames.system.libc import JOINS
+from gdbext.knowledge.runtimes.glibc_locks import JOINS_THREAD
 from gdbext.model.codes import Given
 
 _FOR_A_THREAD = (*JOINS, THREADS_QUEUE)
@@ -23,9 +24,10 @@ def awaited_thread(view: JobView, party: Party) -> str:
     if joined:
         return f"That is {_name(joined[0])}, in {where(joined[0])}."
     own = [one for one in others if one.judged.helper is None]
-    if len(own) != 1:
+    if len(own) != 1 or any(JOINS_THREAD in frame.captures for frame in party.thread.calls):  # which one was printed
         return ""
     seen = "in the text" if view.given is Given.TEXT else "that was read"
+    seen += "" if len(others) == 1 else ", apart from helpers of libraries,"
     return f"{start(f'the only other thread {seen} is {_name(own[0])}')}, in {where(own[0])}."
 
 

@@ -42,10 +42,10 @@ def changing_hands(view: JobView) -> Optional[Candidate]:
     outside = [party for party in working if party.group not in ("lock", "elsewhere", "unknown")]
     if not moving or not working or outside or not all(id(party.thread) in taking_part for party in working):
         return None
-    first, wait = moving[0]
     deciding = {id(party.thread) for party in working}
-    own = [wait for waiter, wait in moving if id(waiter.thread) in deciding]
-    if own and all(wait.kind == "join" for wait in own) and not looked_long(view):
+    own = [(waiter, wait) for waiter, wait in moving if id(waiter.thread) in deciding]
+    first, wait = (own or moving)[0]
+    if own and all(wait.kind == "join" for _, wait in own) and not looked_long(view):
         summary = (
             f"It is not clear yet whether anything hangs: a thread that thread {first.id} waited for, in "
             f"{taken_in(first)}, ended between two copies. It may wait for further ones."

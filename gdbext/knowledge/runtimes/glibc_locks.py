@@ -16,6 +16,9 @@ SYMBOL = "symbol of what is waited for"
 JOINS_THREAD = "threadid"
 """The argument of pthread_join(3) as debuggers print it: what pthread_self() returns in the thread that is to end."""
 
+JOIN_CALLS = r"_*(GI_)?_*pthread_\w*join"
+"""Its functions (glibc nptl/pthread_join_common.c); pthread_kill(3) and others have an argument of that name, too."""
+
 UNTIL = "abstime"
 """The argument of glibc's waits that says until when: 0 for no limit."""
 

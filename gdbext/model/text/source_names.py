@@ -11,10 +11,10 @@ _START = regex(r"__pyx_(?P<kind>pw|pf|f|gb)_(?=\d)")
 _PART = regex(r"(?P<length>[1-9]\d{0,2})(?=[A-Za-z_])")
 _NUMBERED = regex(r"(?:\d+|_)?(?=[A-Za-z_])")
 _NAME = regex(r"[A-Za-z]")
-
-
 _RUST_HASH = regex(r"(?P<name>.+)::h[0-9a-f]{16}$")
 _RUST_SIGN = regex(r"\$(?P<sign>LT|GT|RF|BP|LP|RP|SP|C|u[0-9a-f]{2,4})\$|\.\.")
+_RUST_CERTAIN = regex(r"\$(LT|GT|RF|u[0-9a-f]{2,4})\$")
+"""Other compilers write `$` and `..`, too."""
 _RUST_PREFIX = regex(r"(?:^|(?<=::))_(?=\$)")
 _RUST_SIGNS = {"LT": "<", "GT": ">", "RF": "&", "BP": "*", "LP": "(", "RP": ")", "SP": "@", "C": ","}
 """rustc's legacy names: rustc_codegen_utils symbol_names/legacy.rs."""
@@ -29,7 +29,7 @@ def _of_rust(name: str) -> str:
     """`<hyper::Client as Drop>::drop` of `_$LT$hyper..Client$u20$as$u20$Drop$GT$::drop::h0123456789abcdef`."""
     hashed = _RUST_HASH.match(name)
     name = hashed["name"] if hashed is not None else name
-    if "$" not in name or _RUST_SIGN.search(name) is None:
+    if hashed is None and _RUST_CERTAIN.search(name) is None:
         return name
     return _RUST_SIGN.sub(_rust_sign, _RUST_PREFIX.sub("", name))
 

@@ -210,6 +210,7 @@ class Assembler:
             self._roll.learn(head)
 
     def _begin(self, head: ProcessHead) -> None:
+        self._thrown_by = None
         self._roll.begin(head)
         self._thread, self._tool, self._state = None, "", State.CLOSED
 
@@ -219,7 +220,7 @@ class Assembler:
         if not head.firm:
             self._mention = head
             return
-        self._device = ""
+        self._device, self._thrown_by = "", None
         if self._state is State.CHAINED and head.id is None and self._thread is not None:
             self._state, self._tool = State.ASIDE, tool
             return
@@ -422,15 +423,14 @@ class Assembler:
 
     def _raise(self, raised: Raised, tool: str) -> None:
         """The stack of an exception; of one that is thrown again while the first is handled the first one counts."""
-        thread = self._thread
+        thread, thrown_by, self._thrown_by = self._thread, self._thrown_by, None
         if thread is not None and thread.kind == "torch" and thread.calls_function(raised.function):
             self._roll.tell(LogMessage(raised.text))
             self._set_aside(State.ASIDE)
         elif self._fatal is None:
             here = self._roll.here
-            if self._thrown_by is not None and (here is None or here.head.rank != self._thrown_by):
-                self._begin(ProcessHead(rank=self._thrown_by))
-            self._thrown_by = None
+            if thrown_by is not None and (here is None or here.head.rank != thrown_by):
+                self._begin(ProcessHead(rank=thrown_by))
             self._next_fatal(LogMessage(raised.text, about="next"))
 
     def _locate(self, place: Location, tool: str) -> None:

@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from gdbext.knowledge.frames.system.linux_kernel import ONLY_BEGINS
 from gdbext.knowledge.launch.launchers import LAUNCHER_FILES
-from gdbext.knowledge.runtimes.glibc_locks import JOINS_THREAD
+from gdbext.knowledge.runtimes.glibc_locks import JOIN_CALLS, JOINS_THREAD
 from gdbext.model.job import RankProcess, RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.python import PythonStacks
@@ -24,6 +24,7 @@ from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapsho
 MOST_LOG_MESSAGES = 24
 _SEVERAL, _MOST_APART = 2, 64
 _MOST_INSIDE = 8
+_JOINS = regex(JOIN_CALLS)
 """Frames of the C library in which a thread waits for the end of another one, at most."""
 _LARGEST = 1 << 24
 """Bytes of code that no function has."""
@@ -215,7 +216,8 @@ class _TextReading(ProcessReading):
 def _joins(stacks: Stacks, threads: Mapping[int, int]) -> Iterator[LockWait]:
     """`threads`: by what pthread_self() returns in them."""
     for stack in stacks if threads else ():
-        printed = (frame.captures.get(JOINS_THREAD) for frame in stack.frames[:_MOST_INSIDE])
+        calls = (frame for frame in stack.frames[:_MOST_INSIDE] if _JOINS.match(frame.function or ""))
+        printed = (frame.captures.get(JOINS_THREAD) for frame in calls)
         joined = next((one for one in printed if isinstance(one, int)), 0)
         owner = threads.get(joined)
         if stack.lwp is not None and owner is not None and owner != stack.lwp:

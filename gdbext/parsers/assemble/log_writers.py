@@ -101,7 +101,8 @@ class LogWriters:
         their stacks were `read`."""
         texts = [*said, *(text for process in (*self._all, *read) for text in process.said)]
         known = {process.head.rank for process in read}
-        for rank in [*_never_ready(texts), *self._silent(), *_accused(texts)][:_MOST_ACCUSED]:
+        late = _never_ready(texts)
+        for rank in [*[*_accused(texts), *self._silent()][: _MOST_ACCUSED - len(late)], *late]:
             if rank not in known:
                 self.find(rank, None)
         return self._all

@@ -8,7 +8,7 @@ from typing import Iterator, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import ended_child
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, looked_long
-from gdbext.analysis.progress.running import seconds_in_place
+from gdbext.analysis.progress.running import has_acted, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -27,10 +27,10 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
         return None
     spinning = [party for party in view.parties if _died(party) and _spins(view, party)]
     others = parties_without(view.parties, spinning)
-    if not spinning or any(_acts(one) for party in others for one in threads_of(view, party.index)):
+    if not spinning or any(has_acted(one) for party in others for one in threads_of(view, party.index)):
         return None
     own = [one for party in spinning for one in threads_of(view, party.index) if one.lwp != party.lwp]
-    if any(_acts(one) for one in own if one.judged.helper is None):
+    if any(has_acted(one) for one in own if one.judged.helper is None):
         return None
     gone = [(child, party.index) for party in spinning for child in _died(party)][:_MOST_NAMED]
     killed = [ended_child(child) for child, _ in gone]
@@ -91,12 +91,10 @@ def _died(party: Party) -> Sequence[Ended]:
 
 def _spins(view: JobView, party: Party) -> bool:
     """Whether it runs at one place, and one of the looks saw it give its processor away there: it computes nothing."""
-    same = (one for look in (*view.before, view) for one in look.parties if one.process.pid == party.process.pid)
+    same = (
+        one for look in (*view.before, view) for one in look.parties if one.process.identity == party.process.identity
+    )
     return any(map(is_yielding, same)) and seconds_in_place(view, party, ()) >= view.spinning_after
-
-
-def _acts(one: Party) -> bool:
-    return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
 
 
 LOST = (spins_for_dead_child, rests_without_child)

@@ -91,7 +91,7 @@ def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
         thread
         for process in look.snapshot.processes
         for thread in process.threads
-        if process.pid == one.process.pid and thread.lwp == one.lwp and (gil is None or thread.gil is gil)
+        if process.identity == one.process.identity and thread.lwp == one.lwp and (gil is None or thread.gil is gil)
     ]
     marks: List[int] = [mark for thread in threads for mark in thread.marks]
     return tuple(marks) if all(marks) else ()

@@ -174,7 +174,7 @@ def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bo
         all(task in process.tasks for task in circle)
         for earlier in view.before
         for process in earlier.snapshot.processes
-        if process.pid == loop.process.pid
+        if process.identity == loop.process.identity
     )
 
 

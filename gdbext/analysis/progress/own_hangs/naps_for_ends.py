@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from gdbext.analysis.progress.named_waits import naps_for_end
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
-from gdbext.analysis.progress.running import in_own_code, is_alive, seconds_in_place
+from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -64,9 +64,7 @@ def _is_busy(activity: Optional[Activity]) -> bool:
 
 def _acts(one: Party) -> bool:
     """Whether it runs, ran between the copies, or naps in its own code and may go on after that."""
-    if one.thread is None or one.thread.state == "R" or bool(one.thread.switches):
-        return True
-    return in_own_code(one) and is_alive(one)
+    return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
 LOST = (end_not_seen,)
