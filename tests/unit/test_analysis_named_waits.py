@@ -196,6 +196,28 @@ def test_a_long_line_is_quoted_with_its_end():
     assert excerpt(Line(text, None, rule)).endswith(', but Rank 0 is running collective: BARRIER"')
 
 
+BROKEN = """Thread 1 (Thread 0x7ffff7d8a740 (LWP 100) "solve"):
+#0  __lll_lock_wait_private (futex=0x7f903e21fb80 <main_arena>) at lowlevellock.c:35
+#1  0x00007f903e0cd32b in __GI___libc_malloc (bytes=472) at malloc.c:3064
+#2  0x00007f8fc52d3e79 in Trace::print (s=6) at trace.cpp:92
+#3  <signal handler called>
+{failed}
+#9  0x00007f903e0cb0b4 in _int_malloc (av=0x7f903e21fb80 <main_arena>, bytes=344) at malloc.c:3736
+#10 0x00007f903e0cb0b4 in main () at solve.cpp:12
+"""
+ABORTS = """#4  __GI_raise (sig=6) at raise.c:50
+#5  0x00007f903e055859 in __GI_abort () at abort.c:79
+#6  0x00007f903e0c82fc in malloc_printerr (str=0x7f903e1dca50) at malloc.c:5347"""
+
+
+@pytest.mark.parametrize("failed", [ABORTS, "#8  0x1 in _int_malloc_x () at malloc.c:1"], ids=["it failed", "a timer"])
+def test_a_handler_that_deadlocks_while_the_process_fails_is_not_the_whole_answer(failed):
+    found = of_text(BROKEN.format(failed=failed))
+    assert found.cause == "lock-order-deadlock"
+    said = "The handler ran because the process was failing already, in malloc_printerr (malloc.c:5347)."
+    assert (said in found.summary) == (failed == ABORTS)
+
+
 HELPER = """Thread 121 (idle): "QueueFeederThread"
     wait (threading.py:320)
     _feed (multiprocessing/queues.py:231)

@@ -11,7 +11,7 @@ from gdbext.analysis.stacks.text_kind import holder_for_debuggers, interrupted_i
 from gdbext.analysis.stacks.thread_kind import rules_matching
 from gdbext.analysis.view.job_view import Party
 from gdbext.analysis.view.wording import CALLED, REACHED, closed, verb, who
-from gdbext.knowledge.frames.failures import DEVICE_CHECKS
+from gdbext.knowledge.frames.failures import DEVICE_CHECKS, OWN_CHECKS
 from gdbext.knowledge.frames.system.checkers import BELOW_PROGRAM, CHECKERS, RUNTIMES
 from gdbext.knowledge.frames.system.code_owners import (
     C_LIBRARY_FUNCTIONS,
@@ -38,7 +38,7 @@ LOCKED = {"gil": "the GIL", "mutex": "a lock"}
 _SLEEPS = ("mutex", "condvar-idle", "io")
 _STANDARD_FILE, _LAMBDA_OWNER, _WAITS = map(regex, (STANDARD_FILES, LAMBDA_OWNER, C_LIBRARY_FUNCTIONS))
 _SCOPES = regex(r"(?<=[<, ])(?:[A-Za-z_]\w*::)+(?=[A-Za-z_]\w*[>,])")
-_CHECKS_DEVICE = regex(DEVICE_CHECKS)
+_CHECKS_DEVICE, _OWN_CHECK = regex(DEVICE_CHECKS), regex(OWN_CHECKS)
 _BELOW, _RUNTIME = regex(BELOW_PROGRAM), regex(RUNTIMES)
 _HIT = regex(HIT_ALONE.format(r"(?P<name>\S{1,200})") + r"(?: at (?P<place>\S{1,400}))?$")
 _SIGNAL_IN_NATIVE = regex(IN_NATIVE_CODE)
@@ -281,6 +281,17 @@ def stopped_in_wait(party: Party) -> bool:
     """Whether the signal whose handler runs came while the thread slept: in a wait no code raises a fault."""
     inside = itertools.takewhile(says_nothing, interrupted_in(party.thread))
     return any(row.kind in _SLEEPS for frame in inside for row in rules_matching(frame))
+
+
+def failed_before(party: Party) -> str:
+    """What a process whose signal handler runs was failing in, as a sentence; "" where nothing shows that it was."""
+    reporting = itertools.takewhile(_reports, interrupted_in(party.thread))
+    check = next((frame for frame in [*reporting][::-1] if _OWN_CHECK.match(frame.function or "")), None)
+    return f" The handler ran because the process was failing already, in {place(check)}." if check is not None else ""
+
+
+def _reports(frame: Frame) -> bool:
+    return reports_failure(frame.function) or _OWN_CHECK.match(frame.function or "") is not None
 
 
 def ended(parties: Sequence[Party]) -> str:

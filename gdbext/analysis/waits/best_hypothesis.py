@@ -9,7 +9,7 @@ from gdbext.analysis.causes.other_lengths import odd_by_length
 from gdbext.analysis.progress.waits_for_ranks import sleeps_on
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without
-from gdbext.analysis.view.places import taken_in
+from gdbext.analysis.view.places import failed_before, taken_in
 from gdbext.analysis.waits.awaited_thread import awaited_thread
 from gdbext.analysis.waits.chain import LONGEST, own_of, with_chain
 from gdbext.analysis.waits.changing_hands import held_up
@@ -70,7 +70,7 @@ def _candidate(drawing: Drawing, best: Hypothesis) -> Candidate:
     culprits = tuple(sorted(culprits, key=lambda one: one.index))
     victims = _victims(drawing, best, culprits)
     awaited = awaited_thread(drawing.view, culprits[0]) if culprits else ""
-    text = summary(best, culprits, victims, awaited)
+    text = summary(best, culprits, victims, awaited) + (failed_before(culprits[0]) if culprits else "")
     evidence = (*_waits(drawing, best), *evidence_of(culprits, victims), *sleeps_on(culprits))
     return Candidate(
         cause=best.cause,
