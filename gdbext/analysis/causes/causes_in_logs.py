@@ -25,10 +25,10 @@ from gdbext.analysis.logs.lines_of_logs import Line, all_lines, fault_before, li
 from gdbext.analysis.stacks.device_threads import device_of
 from gdbext.analysis.stacks.reporting_frames import reports_failure
 from gdbext.analysis.view.candidate import Candidate
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, parties_of_ranks, party_of, threads
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_of_ranks, party_of, threads
 from gdbext.analysis.view.on_device import shown_on_device
-from gdbext.analysis.view.places import died_at, ended, where
-from gdbext.analysis.view.wording import label_list, who
+from gdbext.analysis.view.places import died_at, ended, what_places, where
+from gdbext.analysis.view.wording import label_list, verb, who
 from gdbext.knowledge.log_lines import WHAT
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
 from gdbext.knowledge.log_lines.timeouts_and_warnings import HOLDER
@@ -86,7 +86,7 @@ def told_by_log(view: JobView) -> Optional[Candidate]:
         beside = f"{_holders(view)} {beside}".strip()
     if rule.id == _ASSERTION:
         beside = f"{_several_threads(alike)} {beside}".strip()
-    because = _held_up(who(waiting), blamed) if waiting else beside
+    because = _held_up(waiting, blamed) if waiting else beside
     said = _thrown(view, telling) or excerpt(telling)
     if is_report(view) and because is beside and says_itself(said, view):
         means = ""
@@ -122,11 +122,14 @@ def _in_brackets(name: Optional[str]) -> str:
     return f" ({name})" if name else ""
 
 
-def _held_up(waiting: str, blamed: Sequence[int]) -> str:
+def _held_up(waiting: Sequence[Party], blamed: Sequence[int]) -> str:
     """What the line means for those that wait."""
+    whose = who(waiting)
     if blamed:
-        return f"Without {ranks(blamed)}, {waiting} cannot continue."
-    return f"So {'this process' if waiting == ONLY else waiting} cannot continue."
+        return f"Without {ranks(blamed)}, {whose} cannot continue."
+    read = all(one.thread is not None and one.thread.calls for one in waiting)
+    place = f": {verb(waiting, 'it is', 'they are')} in {what_places(waiting)}" if read else ""
+    return f"So {'this process' if whose == ONLY else whose} cannot continue{place}."
 
 
 def _thrown(view: JobView, line: Line) -> str:
