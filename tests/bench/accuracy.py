@@ -3,7 +3,7 @@
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
 culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
-`live-2` to `live-17`, are played only when they are asked for.
+`live-2` to `live-18`, are played only when they are asked for.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from tabulate import tabulate
 
 from tests.conftest import gdbs
 from tests.inferiors.demo import DemoJob
+from tests.inferiors.live.eighteenth_table import EIGHTEENTH_BY_NAME as EIGHTEENTH
 from tests.inferiors.live.eighth_table import EIGHTH_BY_NAME as EIGHTH
 from tests.inferiors.live.eleventh_table import ELEVENTH_BY_NAME as ELEVENTH
 from tests.inferiors.live.fifteenth_table import FIFTEENTH_BY_NAME as FIFTEENTH
@@ -47,7 +48,8 @@ from tests.inferiors.slow_hangs import SLOW_HANGS
 _SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live-5": FIFTH, "live-6": SIXTH,
          "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH,
          "live-11": ELEVENTH, "live-12": TWELFTH, "live-13": THIRTEENTH, "live-14": FOURTEENTH,
-         "live-15": FIFTEENTH, "live-16": SIXTEENTH, "live-17": SEVENTEENTH}  # fmt: skip
+         "live-15": FIFTEENTH, "live-16": SIXTEENTH, "live-17": SEVENTEENTH,
+         "live-18": EIGHTEENTH}  # fmt: skip
 _MATRIX = {row.family: name for name, rows in _SETS.items() for row in rows.values()}
 """Of a table of the live matrices, the name that `--family` has for all of them."""
 _ASKED_FOR = tuple(name for name in _SETS if name != "live")
@@ -236,7 +238,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started")
     parser.add_argument("--looks", type=int, default=1, help="with each gdb, in each round")
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
-    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2 to live-17: of a live matrix")
+    parser.add_argument("--family", nargs="+", help="of these tables; live, live-2 to live-18: of a live matrix")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
     parser.add_argument("--gdb", nargs="+", default=gdbs(), help="these gdbs; the suite's where left out")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
