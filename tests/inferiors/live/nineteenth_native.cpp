@@ -83,7 +83,7 @@ private:
     void note_that_it_was_too_early()
     {
         std::ofstream(folder + "/early.txt", std::ios::app) << "told, and not yet ready\n";
-        std::this_thread::sleep_for(milliseconds(50));
+        std::this_thread::sleep_for(milliseconds(500));
     }
 
     std::mutex mutex_;
@@ -97,10 +97,11 @@ int put_back_after_the_last_notify()
     static Condition condition;
     static std::mutex mutex;
     static int done = 0;
-    auto finished = [] {
+    auto ended = [] {
         std::lock_guard<std::mutex> guard(mutex);
-        return done == 2;
+        return done;
     };
+    auto finished = [ended] { return ended() == 2; };
     auto end_task = [] {
         {
             std::lock_guard<std::mutex> guard(mutex);
@@ -114,9 +115,7 @@ int put_back_after_the_last_notify()
         end_task();
     });
     std::thread second([&] {
-        while (condition.waiting() == 0)
-            std::this_thread::sleep_for(milliseconds(1));
-        while (condition.waiting() > 0)
+        while (ended() == 0 || condition.waiting() > 0)
             std::this_thread::sleep_for(milliseconds(1));
         end_task(); // a moment after the first one
     });

@@ -20,7 +20,7 @@ class LogFile:
 
     def __init__(self, path):
         self.lock, self.writing = threading.Lock(), threading.Event()
-        self.file = open(path, "w")
+        self.file = open(path, "w")  # noqa: SIM115 - as long as the server runs
 
     def write(self, message):
         with self.lock:
