@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import ClassVar
 
 from tests.inferiors.live.nineteenth_extension import extension
 from tests.inferiors.live.place import at, child_of, in_folder, run, thread, wait_for_role, work_for
@@ -296,7 +297,7 @@ class Testing(http.server.BaseHTTPRequestHandler):
     """Has a few tasks for workers, and then none."""
 
     protocol_version = "HTTP/1.1"
-    tasks = collections.deque(range(3))
+    tasks: ClassVar[collections.deque] = collections.deque(range(3))
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -537,31 +538,31 @@ def writes_stopped_for_a_compaction():
 
 
 class Scheduler:
-    """Of jobs that are done at intervals. A job of the other kind is done again when it has ended, by an interval of
-    its own that is long."""
+    """Of jobs that are done once, after some time, and of others that are done at an interval."""
 
-    DAEMON = 4 * 3600
+    INTERVAL = 4 * 3600
 
     def __init__(self):
         self.jobs = []
 
-    def add(self, function, interval=None):
-        self.jobs.append([time.monotonic() + (interval or self.DAEMON), interval or self.DAEMON, function])
+    def add(self, function, delay=None):
+        due = time.monotonic() + (self.INTERVAL if delay is None else delay)
+        self.jobs.append([due, function, delay is None])
 
     async def run(self):
-        for number in itertools.count():
+        while self.jobs:
             self.jobs.sort(key=lambda job: job[0])
             job = self.jobs[0]
             delay = job[0] - time.monotonic()
-            if number == 3:
+            if len(self.jobs) == 1:
                 print(f"next wakeup in {delay:.0f} seconds", flush=True)
                 at("main")
             await asyncio.sleep(max(delay, 0))
-            await job[2]()
-            if job[1] < 1:
-                self.jobs.remove(job)
+            await job[1]()
+            if job[2]:
+                job[0] += self.INTERVAL
             else:
-                job[0] += job[1]
+                self.jobs.remove(job)
 
 
 async def refresh():
@@ -573,7 +574,7 @@ def next_run_in_four_hours():
     begins it after its usual interval. Until then there is nothing to do."""
     scheduler = Scheduler()
     for number in range(3):
-        scheduler.add(refresh, 0.1 * (number + 1))
+        scheduler.add(refresh, delay=0.1 * (number + 1))
     scheduler.add(refresh)
     asyncio.run(scheduler.run())
 
