@@ -3,7 +3,7 @@
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
 culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
-`live-2` to `live-18`, are played only when they are asked for.
+`live-2` to `live-19`, are played only when they are asked for.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from tests.inferiors.live.fifteenth_table import FIFTEENTH_BY_NAME as FIFTEENTH
 from tests.inferiors.live.fifth_table import FIFTH_BY_NAME as FIFTH
 from tests.inferiors.live.fourteenth_table import FOURTEENTH_BY_NAME as FOURTEENTH
 from tests.inferiors.live.fourth_table import FOURTH_BY_NAME as FOURTH
+from tests.inferiors.live.nineteenth_table import NINETEENTH_BY_NAME as NINETEENTH
 from tests.inferiors.live.ninth_table import NINTH_BY_NAME as NINTH
 from tests.inferiors.live.second_table import SECOND_BY_NAME as SECOND
 from tests.inferiors.live.seventeenth_table import SEVENTEENTH_BY_NAME as SEVENTEENTH
@@ -49,7 +50,7 @@ _SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "liv
          "live-7": SEVENTH, "live-8": EIGHTH, "live-9": NINTH, "live-10": TENTH,
          "live-11": ELEVENTH, "live-12": TWELFTH, "live-13": THIRTEENTH, "live-14": FOURTEENTH,
          "live-15": FIFTEENTH, "live-16": SIXTEENTH, "live-17": SEVENTEENTH,
-         "live-18": EIGHTEENTH}  # fmt: skip
+         "live-18": EIGHTEENTH, "live-19": NINETEENTH}  # fmt: skip
 _MATRIX = {row.family: name for name, rows in _SETS.items() for row in rows.values()}
 """Of a table of the live matrices, the name that `--family` has for all of them."""
 _ASKED_FOR = tuple(name for name in _SETS if name != "live")
