@@ -207,7 +207,11 @@ REAL = Path(__file__).parents[1] / "data" / "real"
             "just before the crash",
         ),
         ("batch-14/pt75512-traceback", "usually because its process ended", "the other ranks' logs"),
-        ("batch-14/pt61670-log", "So this process cannot continue: it is in barrier (distributed_c10d.py:2617).", "the other ranks' logs"),
+        (
+            "batch-14/pt61670-log",
+            "So this process cannot continue: it is in barrier (distributed_c10d.py:2617).",
+            "the other ranks' logs",
+        ),
         (
             "batch-9/qwentrt60-ucx",
             "died of SIGSEGV in a function of TensorRT without a name",

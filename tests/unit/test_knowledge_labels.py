@@ -17,6 +17,7 @@ from gdbext.analysis.progress.own_hangs import (
     kept_gil,
     loop_tasks,
     naps_for_ends,
+    taken_further_out,
     unanswered_requests,
 )
 from gdbext.analysis.stacks.thread_kind import Judged
@@ -103,6 +104,7 @@ _ROOMS = (
     unanswered_requests,
     in_debugger,
     kept_gil,
+    taken_further_out,
     loop_tasks,
     own_work,
     failed_check,

@@ -9,12 +9,12 @@ from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME
+from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME, LOCKS_BY_NAME
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
-_ENDS, _COLLECTIVES = regex(ENDS_BY_NAME), regex(COLLECTIVES_BY_NAME)
+_ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -24,10 +24,20 @@ _NEAR = 4
 def naps_for_end(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
     must do."""
+    return _ENDS.match(words_of(_naps_in(one))) is not None
+
+
+def naps_for_lock(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it takes a lock, and its process has no
+    other thread: nobody can let that go."""
+    return len(one.process.threads) == 1 and _LOCKS.match(words_of(_naps_in(one))) is not None
+
+
+def _naps_in(one: Party) -> str:
+    """The function that has sent it to sleep; "" where it does not sleep by its own will."""
     if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
-        return False
-    own = next((name for name in map(source_name, calls_of(one)) if not _SLEEPS.match(name)), "")
-    return _ENDS.match(words_of(own)) is not None
+        return ""
+    return next((name for name in map(source_name, calls_of(one)) if not _SLEEPS.match(name)), "")
 
 
 def waits_in_collective(one: Party) -> bool:

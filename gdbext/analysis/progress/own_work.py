@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
-from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end
+from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
@@ -260,8 +260,10 @@ def is_working(view: JobView, party: Party) -> bool:
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:
-    """Whether it looks again and again whether something has ended, and neither a thread nor a child of it works; one
-    that only naps as well may feed what it waits for."""
+    """Whether it looks again and again for a lock that nobody else can let go, or whether something has ended, and
+    neither a thread nor a child of it works; one that only naps as well may feed what it waits for."""
+    if naps_for_lock(party):
+        return True
     if not naps_for_end(party) or busy_child(party) is not None:
         return False
     return not any(is_active(one) for one in threads_of(view, party.index) if one.thread is not party.thread)

@@ -296,7 +296,7 @@ def _is_whole(view: JobView) -> bool:
 
 def _waits_for_itself(best: Candidate) -> bool:
     """Whether a thread of the chain waits for what it holds."""
-    return any(
+    return best.itself or any(
         one.source.kind in ("rank", "thread") and one.target.id == two.source.id and two.target.id == one.source.id
         for one, two in zip(best.chain, best.chain[1:])
     )

@@ -33,6 +33,7 @@ class Candidate:
     alternatives: Tuple[Hypothesis, ...] = ()
     unexplained: Tuple[int, ...] = ()
     considered: Considered = field(default_factory=Considered)
+    itself: bool = False  # its culprit waits for what it holds, where no chain shows that
 
 
 def shows(party: Party, text: str = "") -> Evidence:

@@ -20,6 +20,7 @@ from gdbext.analysis.progress.own_hangs import (
     kept_gil,
     loop_tasks,
     naps_for_ends,
+    taken_further_out,
     unanswered_requests,
 )
 from gdbext.analysis.unread import unread_ranks
@@ -49,6 +50,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *dead_children.LOST,
         *blocked_signals.LOST,
         *kept_gil.LOST,
+        *taken_further_out.LOST,
         *in_debugger.LOST,
         *unanswered_requests.LOST,
         *naps_for_ends.LOST,

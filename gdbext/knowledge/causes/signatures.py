@@ -157,6 +157,14 @@ SIGNATURES: Tuple[Signature, ...] = (
     ),
     Signature(
         "lock-order-deadlock",
+        "a thread waits for a lock of Python in a function that stands further out on the same stack, too, past the "
+        "line that takes the lock; no other thread of the process acts",
+        "a signal handler, a callback or a finaliser has called the function again before it let the lock go",
+        "Python documentation, signal, Note on Signal Handlers and Exceptions; Delgan/loguru#390",
+        ("taken_further_out",),
+    ),
+    Signature(
+        "lock-order-deadlock",
         "threads wait for mutexes and no thread makes progress; or a hook that the CUDA driver has called waits for "
         "a lock of another library",
         "each thread holds what the other waits for",
@@ -171,6 +179,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "CPython C API, PyEval_SaveThread; ctypes.PyDLL",
         (
             "keeps_gil",
+            "keeps_gil_for_itself",
             "keeps_gil_in_collective",
         ),
     ),

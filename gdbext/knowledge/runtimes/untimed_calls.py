@@ -93,6 +93,11 @@ ENDS_BY_NAME = (
 """The last part of a function's name, as `words_of` writes it: it ends something and waits for that, not for work.
 One joins a thread, and a cluster, too."""
 
+LOCKS_BY_NAME = (
+    r"_*(spin_?)?(lock|acquire)(_(slow|contended|shared|exclusive|internal|impl))*$|_*slow_lock$|spin_lock_delay$"
+)
+"""The last part of a function's name, as `words_of` writes it: it takes a lock, here one that looks again and again."""
+
 COLLECTIVES_BY_NAME = (
     r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
     r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
+from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.model.codes import Given
@@ -45,6 +46,37 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
             evidence=evidence_of([keeper], starved),
         )
     return None
+
+
+def keeps_gil_for_itself(view: JobView) -> Optional[Candidate]:
+    """It waits without a limit for what only its own process can send, and a thread of that wants the GIL."""
+    if view.given is not Given.LIVE or not view.has_two_looks:
+        return None
+    for index in range(len(view.processes)):
+        threads = threads_of(view, index)
+        keeper = next((one for one in threads if _keeps_for_itself(one)), None)
+        starved = [one for one in threads if one.kind == "gil" and one.judged.helper is None]
+        if keeper is None or not starved or any(is_active(one) for one in threads):
+            continue
+        summary = (
+            f"{start(who([keeper]))} holds Python's GIL while it waits for data in {where(keeper)}; the other end of "
+            f"that connection is in the same process, and {who(starved)} {verb(starved, 'waits', 'wait')} for the GIL. "
+            "Native code must release the GIL before it waits."
+        )
+        return Candidate(
+            cause="gil-deadlock",
+            confidence="medium",
+            summary=summary,
+            culprits=(keeper,),
+            evidence=evidence_of([keeper], starved),
+        )
+    return None
+
+
+def _keeps_for_itself(one: Party) -> bool:
+    ends = other_ends(one)
+    inside = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)
+    return inside and one.thread is not None and one.thread.gil is True and stands(one)
 
 
 def keeps_gil_in_collective(view: JobView) -> Optional[Candidate]:
@@ -97,4 +129,4 @@ def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
     return tuple(marks) if all(marks) else ()
 
 
-LOST = (keeps_gil, keeps_gil_in_collective)
+LOST = (keeps_gil, keeps_gil_for_itself, keeps_gil_in_collective)

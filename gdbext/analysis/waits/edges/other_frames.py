@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Iterator
 
+from gdbext.analysis.progress.named_waits import naps_for_lock
 from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
 from gdbext.knowledge.frames.system import code_owners
+from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.text.patterns import regex
 
@@ -74,10 +77,17 @@ def is_forked(party: Party) -> bool:
     waits = waits or party.judged.rule in _POOLS
     # A thread gives what a task returns, and there is no other one.
     waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
+    waits = waits or (len(party.process.threads) == 1 and not party.judged.idle and _waits_for_memory(party))
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
     shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
+
+
+def _waits_for_memory(party: Party) -> bool:
+    """Whether it waits without a limit for a change of memory that only its own process has."""
+    own = (wait for wait in party.process.locks if wait.thread == party.lwp)
+    return any(wait.kind in NO_OWNER and wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 
 def _tries_again(party: Party) -> bool:
@@ -90,7 +100,7 @@ def _tries_again(party: Party) -> bool:
 
 def left_by_fork(view: JobView, party: Party) -> bool:
     """The only thread of a process with its parent's program; the parent has more threads, or had one that ran an
-    initialiser, and waits for the child's end."""
+    initialiser, and waits for the child's end or its data."""
     process = party.process
     if len(process.threads) != 1 or process.title is None:
         return False
@@ -98,11 +108,13 @@ def left_by_fork(view: JobView, party: Party) -> bool:
     nameless = any(wait.kind == "futex" and wait.still and not wait.shared for wait in own)
     if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
+    if party.judged.rule in OWN_SLEEPS and not naps_for_lock(party):
+        return False
     initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
     return any(
         (len(one.threads) > 1 or initialises)
         and one.title == process.title
-        and any(process.pid in peer.children for peer in one.peers)
+        and any(process.pid in peer.children or peer.processes == (process.pid,) for peer in one.peers)
         for one in view.snapshot.processes
     )
 

@@ -20,6 +20,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     WAITS_FOR_SIGNAL,
 )
 from gdbext.knowledge.frames.failures import LOCK_CHECKS
+from gdbext.knowledge.frames.python.interpreter import TAKES_LOCK
 from gdbext.knowledge.frames.system.libc import ENDS_ZMQ
 from gdbext.knowledge.frames.system.library_locks import LOCKS_OF_ALLOCATORS
 from gdbext.knowledge.log_lines.last_words import FATAL, IGNORED
@@ -224,11 +225,20 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "lock-order-deadlock",
+        "Take no lock and write no log in a signal handler, a __del__ or a callback that can run inside the locked "
+        "code; else use a threading.RLock",
+        "Python runs signal handlers and finalisers between any two instructions of that thread",
+        "Python documentation, signal, Execution of Python signal handlers; threading, RLock",
+        itself=True,
+        rules=(TAKES_LOCK,),
+    ),
+    RemedyRule(
+        "lock-order-deadlock",
         "Release the lock before the call or callback that takes it again, or make the lock recursive",
         "a lock that is not recursive blocks its own owner",
         "pthread_mutex_lock(3)",
         itself=True,
-        not_rules=LOCKS_OF_ALLOCATORS,
+        not_rules=(*LOCKS_OF_ALLOCATORS, TAKES_LOCK),
         not_through=f"{INTERRUPTED}|{READER_WRITER}",
     ),
     RemedyRule(

@@ -15,6 +15,12 @@ _FUNCTIONAL = r"torch/distributed/(_functional_collectives(_impl)?|nn/functional
 THREADS_QUEUE = "python-queue"
 """Frame rule of a wait in a queue.Queue, which connects threads of one process."""
 
+TAKES_LOCK = "python-thread-lock"
+"""Frame rule of a wait for a lock that code of Python asks for."""
+
+REENTRANT = r"rlock_acquire$"
+"""What takes a lock that its owner may take again: CPython Modules/_threadmodule.c."""
+
 LOCK_OF_PYTHON = r"(?:lock_PyThread_acquire_lock|rlock_acquire|acquire_timed)$"
 """What runs the acquire() of a lock that Python code has: of threading, of a Condition, of a Queue."""
 GIL_SYMBOLS = r"(?:gil|switch)_(?:cond|mutex)\b|_PyRuntime\+"

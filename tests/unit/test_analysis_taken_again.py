@@ -1,0 +1,90 @@
+"""Locks that nobody can let go: taken further out on the stack, left by a fork, or given by a thread that needs the
+GIL."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
+from tests.unit.stacks import stack
+from tests.unit.test_analysis_at_work import FUTEX, MAIN, READ, live, process
+
+ACQUIRES = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "lock_PyThread_acquire_lock@python3")
+INNER, HANDLER, OUTER = "Log.write@log.py:26", "Server.on_signal@server.py:50", "Log.write@log.py:31"
+AT_REST = stack("epoll_wait@libc.so.6", "poll@engine io.cpp:5", syscall=FUTEX, state="S", switches=0)
+
+
+def writes(*frames, acquires=ACQUIRES, **fields):
+    return stack(*acquires, *frames, *MAIN, **{"syscall": FUTEX, "state": "S", "switches": 0, **fields})
+
+
+def test_a_function_that_a_handler_calls_again_waits_for_the_lock_that_it_has():
+    found = judge(live(process(0, writes(INNER, HANDLER, OUTER)))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,))
+    assert "Log.write is at line 31, past line 26" in found.summary
+    assert "threading.RLock" in found.remedies[0].action
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        (writes(INNER, HANDLER),),
+        (writes(INNER, HANDLER, "Log.write@log.py:20"),),
+        (writes(INNER, HANDLER, "Log.write@other.py:31"),),
+        (writes(INNER, HANDLER, OUTER, switches=3),),
+        (writes(INNER, HANDLER, OUTER, acquires=(*ACQUIRES[:2], "rlock_acquire@python3")),),
+        (writes(INNER, HANDLER, OUTER), stack("gemm@libext.so", "work@libext.so", state="R", cpu=0.9, switches=9)),
+    ],
+    ids=["once", "before the line", "another file", "it was woken", "taken again by its owner", "a thread works"],
+)
+def test_who_may_get_the_lock_is_no_deadlock_of_its_own(threads):
+    assert "further out on the same stack" not in judge(live(process(0, *threads))).verdict.summary
+
+
+def receives(*, pid=100, gil=True):
+    peer = Peer(100, "tcp 127.0.0.1:1 - 127.0.0.1:2", (pid,), ("S",), ("python",))
+    main = stack("recv@libc.so.6", "connect@libext.so ext.cpp:9", *MAIN, syscall=READ, state="S", switches=0, gil=gil)
+    waits = stack("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "serve@store.py:9", state="S", switches=9)
+    return process(0, main, waits, peers=(peer,), locks=(LockWait(110, "gil", 0x10, 100, still=True),))
+
+
+@pytest.mark.parametrize(("fields", "named"), [({}, True), ({"pid": 200}, False), ({"gil": False}, False)])
+def test_who_keeps_the_gil_while_only_its_own_process_can_answer_is_named(fields, named):
+    found = judge(live(receives(**fields))).verdict
+    assert ("the other end of that connection is in the same process" in found.summary) == named
+    assert not named or (found.cause, found.confidence) == ("gil-deadlock", "medium")
+
+
+NAPS = ("clock_nanosleep@libc.so.6", "std::this_thread::sleep_for@libc.so.6")
+
+
+def forks(*calls, threads=1, **fields):
+    """A program with two threads, and its child, whose end of a pipe it reads."""
+    peer = Peer(100, "pipe:[7]", (101,), ("S",), ("engine",))
+    reads = stack("read@libc.so.6", "start@engine run.cpp:5", "main@engine", syscall=READ, state="S", switches=0)
+    more = {"syscall": FUTEX, "state": "S", "switches": 0, **fields}
+    locks = () if "sleeps" in fields else (LockWait(101, "condvar", 0x20, Missing("none"), still=True),)
+    child = process(1, *[stack(*calls, "start@engine run.cpp:4", "main@engine", **more)] * threads, locks=locks)
+    parent = replace(process(0, reads, AT_REST, peers=(peer,)), title="engine")
+    return judge(live(parent, replace(child, title="engine"))).verdict
+
+
+def test_a_forked_child_that_tries_a_lock_again_and_again_waits_for_a_thread_of_its_parent():
+    nap = {"syscall": (230, 0, 0, 1, 1, 0, 0), "sleeps": 0.001, "switches": 500}
+    found = forks(*NAPS, "Heap::lock@engine heap.cpp:5", **nap)
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+    for call, threads in (("Heap::lookup@engine heap.cpp:5", 1), ("Heap::lock@engine heap.cpp:5", 2)):
+        assert forks(*NAPS, call, threads=threads, **nap).cause != "fork-after-cuda"
+
+
+def test_the_only_thread_of_a_forked_child_waits_for_a_pool_that_stayed_behind():
+    waits = (
+        "pthread_cond_wait@libc.so.6",
+        "Pool::run@libpool.so pool.cpp:30",
+        "os.fork@engine.py:4",
+        "_launch@popen.py:7",
+    )
+    found = forks(*waits)
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
