@@ -1,15 +1,17 @@
 """Locks that nobody can let go: taken further out on the stack, left by a fork, or given by a thread that needs the
-GIL."""
+GIL; and a thread that writes while it naps."""
 
 from dataclasses import replace
 
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, MAIN, READ, live, process
+from tests.unit.test_analysis_own_hangs import over_time
 
 ACQUIRES = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "lock_PyThread_acquire_lock@python3")
 INNER, HANDLER, OUTER = "Log.write@log.py:26", "Server.on_signal@server.py:50", "Log.write@log.py:31"
@@ -88,3 +90,14 @@ def test_the_only_thread_of_a_forked_child_waits_for_a_pool_that_stayed_behind()
     )
     found = forks(*waits)
     assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+
+
+@pytest.mark.parametrize(("written", "cause"), [(100_000, "not-a-hang"), (4_000, "unknown")])
+def test_a_thread_that_writes_all_the_time_is_at_work_even_if_it_naps(written, cause):
+    gets = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "Queue.get@queue.py:171", "main@run.py:3")
+    main = stack(*gets, *MAIN, syscall=FUTEX, state="S", switches=0)
+    nap = {"syscall": (230, 0, 0, 1, 1, 0, 0), "sleeps": 0.0, "state": "S", "switches": 30}
+    disk = stack(
+        "clock_nanosleep@libc.so.6", "time_sleep@python3", "move@disk.py:8", "Thread.run@threading.py:9", **nap
+    )
+    assert over_time(process(0, main, disk, activity=Activity(1.0, written_bytes=written))).cause == cause

@@ -28,7 +28,7 @@ from gdbext.analysis.view.job_view import (
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.causes.slow import CHILD_CPU, WRITTEN_PER_SECOND
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
@@ -249,7 +249,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return busy_child(party) is not None
-    if _has_joined(party) or _worked_between_tries(party):
+    if _has_joined(party) or _worked_between_tries(party) or _is_fed_by_writer(view, party):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
@@ -292,6 +292,20 @@ def _worked_between_tries(party: Party) -> bool:
     thread = party.thread
     naps = thread is not None and thread.sleeps is not None and thread.sleeps <= SPINNING_AFTER
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
+
+
+def _is_fed_by_writer(view: JobView, party: Party) -> bool:
+    """Whether it waits for a thread of its own, and its process has written without a pause for as long as an endless
+    loop takes to be called one."""
+    if party.kind not in FED_KINDS or not view.before or not looked_long(view):
+        return False
+    looks = (one.process.activity for look in (*view.before, view) for one in look.parties if _is_same(one, party))
+    rates = [(one.written_bytes or 0) / one.seconds for one in looks if one is not None and one.seconds > 0]
+    return len(rates) > len(view.before) and min(rates) >= WRITTEN_PER_SECOND
+
+
+def _is_same(one: Party, other: Party) -> bool:
+    return one.process.identity == other.process.identity and one.thread is not None
 
 
 def _joined(view: JobView, party: Party) -> List[Party]:

@@ -98,6 +98,9 @@ FAULTS_PER_SECOND = 100
 """Major page faults from which a process is waiting for its pages: a fault takes 0.1 ms (SSD) to 10 ms (disk)."""
 MOVED_PER_SECOND = 1 << 20
 """Bytes a second, read or written, from which a process goes on with that."""
+WRITTEN_PER_SECOND = 1 << 15
+"""Bytes a second, written during each of several looks, from which a thread that naps in between works on: logs and
+heartbeats are less."""
 CHILD_CPU = 0.1
 """Fraction of a core from which a child works."""
 NO_RATE = 0.005
