@@ -349,6 +349,7 @@ int both_reset_the_barrier()
     std::thread late([&] {
         std::this_thread::sleep_for(milliseconds(50));
         barrier.wait(none, milliseconds(600));
+        std::this_thread::sleep_for(milliseconds(200)); // until the other one has seen it
         barrier.wait(none, none);
     });
     early.join();
