@@ -13,7 +13,7 @@ from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.glibc_locks import NO_OWNER
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, NO_OWNER
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.text.patterns import regex
 
@@ -85,8 +85,9 @@ def is_forked(party: Party) -> bool:
 
 
 def _waits_for_memory(party: Party) -> bool:
-    """Whether it waits without a limit for a change of memory that only its own process has."""
-    own = (wait for wait in party.process.locks if wait.thread == party.lwp)
+    """Whether it waits without a limit for a change of memory that only another thread of its process can make: a
+    semaphore may be posted by a signal's handler, too."""
+    own = (wait for wait in party.process.locks if wait.thread == party.lwp and not BY_HANDLER.get(wait.kind))
     return any(wait.kind in NO_OWNER and wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 
@@ -110,11 +111,12 @@ def left_by_fork(view: JobView, party: Party) -> bool:
         return False
     if party.judged.rule in OWN_SLEEPS and not naps_for_lock(party):
         return False
+    sure = naps_for_lock(party) or _waits_for_memory(party)
     initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
     return any(
         (len(one.threads) > 1 or initialises)
         and one.title == process.title
-        and any(process.pid in peer.children or peer.processes == (process.pid,) for peer in one.peers)
+        and any(process.pid in peer.children or (sure and peer.processes == (process.pid,)) for peer in one.peers)
         for one in view.snapshot.processes
     )
 
