@@ -17,7 +17,6 @@ from gdbext.model.text.ranges import numbers_in, ranks
 
 _TIMED_OUT, _PROGRESS, _GROUP, _RANK, _READY = map(regex, (TIMED_OUT, PROGRESS, GROUP, RANK, READY))
 _RAISED = regex(WATCHDOG_RAISED)
-_MOST_READY = 1 << 16
 _LONGEST = 80  # name of a tensor
 _ONE_SIDED = ("SEND", "RECV", "COALESCED", "UNKNOWN")
 
@@ -263,7 +262,7 @@ def told_by_coordinator(view: JobView) -> Optional[Candidate]:
     sets: Dict[Tuple[int, ...], str] = {}
     for _, text in all_lines(view):
         for found in _READY.finditer(text):
-            ready = tuple(sorted(numbers_in(found.group("ranks"), _MOST_READY)))
+            ready = tuple(sorted(numbers_in(found.group("ranks"))))
             sets.setdefault(ready, found.group("tensor"))
     if len(sets) == 1:
         return _not_ready(view, *next(iter(sets.items())))

@@ -29,7 +29,7 @@ def naps_for_end(one: Party) -> bool:
 
 def naps_for_lock(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it takes a lock, and its process has no
-    other thread: nobody can let that go."""
+    other thread that could release it."""
     return len(one.process.threads) == 1 and _LOCKS.match(words_of(_naps_in(one))) is not None
 
 

@@ -6,6 +6,7 @@ from typing import Collection, Iterable, Iterator, List, Tuple
 
 from gdbext.model.text.patterns import regex
 
+_MOST = 1 << 16
 _RANGE = regex(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
@@ -29,7 +30,7 @@ def ranges_text(numbers: Iterable[int]) -> str:
     return ",".join(pieces(numbers))
 
 
-def numbers_in(text: str, most: int) -> List[int]:
+def numbers_in(text: str, most: int = _MOST) -> List[int]:
     """0, 1, 2, 3, 7 of `0-3, 7`, as many as `most`."""
     found: List[int] = []
     for first, last in _RANGE.findall(text):

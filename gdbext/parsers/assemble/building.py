@@ -24,8 +24,8 @@ from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapsho
 MOST_LOG_MESSAGES = 24
 _SEVERAL, _MOST_APART = 2, 64
 _MOST_INSIDE = 8
-_JOINS = regex(JOIN_CALLS)
 """Frames of the C library in which a thread waits for the end of another one, at most."""
+_JOINS = regex(JOIN_CALLS)
 _LARGEST = 1 << 24
 """Bytes of code that no function has."""
 

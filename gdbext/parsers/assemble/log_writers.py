@@ -21,7 +21,6 @@ _OF_A_SPEAKER = (*_OF_A_PROCESS, *(regex(rule.pattern) for rule in communicator_
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
 _NUMBER = regex(r"\d{1,6}")
 _MOST_ACCUSED = 64
-_MOST_READY = 1 << 16
 _FEWEST_WITNESSES = 3
 
 
@@ -120,7 +119,7 @@ class LogWriters:
 def _never_ready(texts: Sequence[str]) -> List[int]:
     """Ranks that no list of ready ones has, although it has some with higher numbers."""
     lists = [one.group("ranks") for text in texts for one in _READY.finditer(text)]
-    ready = {number for one in lists for number in numbers_in(one, _MOST_READY)}
+    ready = {number for one in lists for number in numbers_in(one)}
     gaps = [rank for rank in range(max(ready, default=0)) if rank not in ready][:_MOST_ACCUSED]
     return gaps if len(ready) >= _FEWEST_WITNESSES and 2 * len(gaps) < len(ready) else []
 

@@ -18,7 +18,6 @@ from gdbext.parsers.line_events import LONGEST_PROBLEM, Event, LogMessage, Passe
 
 _LONGEST = 2000
 _MOST_LISTED = 12
-_MOST_READY = 1 << 16
 _READY, _FATAL_OF_UCX = regex(READY), regex(FATAL_OF_UCX)
 _LONGEST_HEAD = 120
 _WIDE = regex(r"[ \u2580-\u259f]{12,}")
@@ -172,9 +171,7 @@ def _ready(match: Match[str]) -> Optional[Event]:
 
 def _with_ranges(ready: Match[str]) -> str:
     """`grad_1 [ready ranks: 0-6, 8-99]`: a list of many ranks is longer than what is kept of a line."""
-    return (
-        f"{ready['tensor'][:_LONGEST_HEAD]} [ready ranks: {', '.join(pieces(numbers_in(ready['ranks'], _MOST_READY)))}]"
-    )
+    return f"{ready['tensor'][:_LONGEST_HEAD]} [ready ranks: {', '.join(pieces(numbers_in(ready['ranks'])))}]"
 
 
 _STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})?"

@@ -9,7 +9,7 @@ from gdbext.analysis.progress.running import has_acted
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import closed, start, who
+from gdbext.analysis.view.wording import closed, who
 from gdbext.knowledge.frames.python.interpreter import REENTRANT, TAKES_LOCK
 from gdbext.model.codes import Given
 from gdbext.model.stack import Frame
@@ -19,8 +19,8 @@ _REENTRANT = regex(REENTRANT)
 
 
 def taken_further_out(view: JobView) -> Optional[Candidate]:
-    """A signal handler, a callback or a finaliser has called the function again that was past the line where it takes
-    the lock. Nobody else of the process acts."""
+    """A signal handler, a callback or a finaliser called the function again after it had taken the lock; no other
+    thread of the process runs."""
     if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for party in view.parties:
@@ -38,7 +38,7 @@ def taken_further_out(view: JobView) -> Optional[Candidate]:
         return Candidate(
             cause="lock-order-deadlock",
             confidence="low" if any(one.judged.helper is None for one in others) else "medium",
-            summary=start(summary),
+            summary=summary,
             culprits=(party,),
             victims=tuple(victims),
             evidence=evidence_of([party], victims),

@@ -109,9 +109,10 @@ def left_by_fork(view: JobView, party: Party) -> bool:
     nameless = any(wait.kind == "futex" and wait.still and not wait.shared for wait in own)
     if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
-    if party.judged.rule in OWN_SLEEPS and not naps_for_lock(party):
+    tries_lock = naps_for_lock(party)
+    if party.judged.rule in OWN_SLEEPS and not tries_lock:
         return False
-    sure = naps_for_lock(party) or _waits_for_memory(party)
+    sure = tries_lock or _waits_for_memory(party)
     initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
     return any(
         (len(one.threads) > 1 or initialises)
