@@ -87,7 +87,7 @@ class Look:
         self._job, self._limits, self._progress = job, limits, progress
         self._proc = proc or ProcFS()
         self._budget = Budget(seconds=limits.max_pause)
-        self._ranks = [LiveRank(process=process) for process in job.ranks]
+        self._ranks = [LiveRank(process=process) for process in (*job.ranks, *job.serving)]
         self._problems: List[str] = []
         self._apart: Optional[float] = None
         self._began = 0.0  # CLOCK_MONOTONIC

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.activity import Activity
@@ -21,6 +21,9 @@ from gdbext.model.witness import Witness
 
 SCHEMA = 1
 """Version of every JSON document of gdbext; raised when a key changes its meaning or goes away."""
+
+RANK = "rank"
+"""The role of a process that takes part in collectives."""
 
 SAVED = 2
 """Version of saved snapshots. Before it, frames stood in each thread; since then, in the table of its stacks."""
@@ -59,6 +62,7 @@ class RankProcess:
     threads: Optional[int] = None
     state: Optional[str] = None  # letter of /proc/PID/stat
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
+    serves: bool = False  # part of the engine beside the ranks: it hands them work, or takes requests
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,20 @@ class Job:
     world_size: Optional[int] = None
     absent: Tuple[int, ...] = ()  # rank numbers expected on this host of which no process was found
     notes: Tuple[str, ...] = ()
+
+    @property
+    def serving(self) -> Tuple[RankProcess, ...]:
+        """Engine cores, front ends, ...: a server can hang in them while its ranks wait for work.
+
+        Of several in one role each has a number in it, by pid: `engine core 0`, `engine core 1`.
+        """
+        serving = sorted((one for one in self.others if one.serves), key=lambda one: one.pid)
+        roles = [one.role for one in serving]
+        numbers = [roles[:at].count(role) for at, role in enumerate(roles)]
+        return tuple(
+            replace(one, role=f"{one.role} {number}") if roles.count(one.role) > 1 else one
+            for one, number in zip(serving, numbers)
+        )
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,7 @@ class RankSnapshot:
     kernels: Optional[Tuple[ResidentKernel, ...]] = None  # on its GPU, as its GPU core shows them; None: it has none
     only: bool = False  # the text that it is from has no other process
     shares_pid: bool = False  # another process of the text has the same pid, in another container
+    role: str = RANK  # else what it is beside the ranks: "engine core", "front end 2", ...
 
     @property
     def given(self) -> Given:
@@ -146,9 +165,11 @@ class RankSnapshot:
 
     @property
     def label(self) -> str:
-        """How people call it: `rank 3`, else `pid 4711`, `the process`, `file a.txt`, `process 1`."""
+        """How people call it: `rank 3`, `engine core`, else `pid 4711`, `the process`, `file a.txt`, `process 1`."""
         if self.rank is not None:
             return f"rank {self.rank}"
+        if self.role != RANK:
+            return self.role
         if self.pid is not None:
             return f"process {self.index + 1}" if self.shares_pid else f"pid {self.pid}"
         if self.given not in (Given.TEXT, Given.LOG):
@@ -157,6 +178,11 @@ class RankSnapshot:
         if self.only and not named:
             return ONLY
         return f"file {named.group()}" if named else f"process {self.index + 1}"
+
+    @property
+    def is_named(self) -> bool:
+        """Its label is no pid."""
+        return self.rank is not None or self.role != RANK
 
     @property
     def log_of(self) -> str:

@@ -150,4 +150,5 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         refusal=reading.refusal(),
         search_cut=communicators.cut,
         labels=process.labels,
+        role=process.role,
     )

@@ -53,7 +53,9 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench vllm", description=__doc__)
     parser.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="servers whose name has one in it")
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
-    parser.add_argument("--gdb", nargs="+", default=gdbs()[:1], help="these gdbs; the first of the suite where left out")
+    parser.add_argument(
+        "--gdb", nargs="+", default=gdbs()[:1], help="these gdbs; the first of the suite where left out"
+    )
     parser.add_argument("--python", type=Path, metavar="FILE", help="a Python that has vLLM")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each server")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")

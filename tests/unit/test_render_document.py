@@ -43,6 +43,7 @@ def test_a_diagnosis_is_the_contract():
     assert got["processes"][0] == {
         "index": 0,
         "rank": 0,
+        "role": "rank",
         "pid": 4711,
         "host": "node17",
         "engine": "rtp-llm",

@@ -16,11 +16,11 @@ from gdbext.discovery.ranks.grouping import CLAIMED, form_job, form_jobs
 from gdbext.discovery.ranks.listing import listing
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import claims_of
-from gdbext.discovery.ranks.roles import RANK, ReadEnviron, chosen, numbers_its_titles
+from gdbext.discovery.ranks.roles import ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.model.errors import NothingFound, UsageError
-from gdbext.model.job import Job, RankProcess
+from gdbext.model.job import RANK, Job, RankProcess
 from gdbext.model.missing import Missing
 from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.text.ranges import ranges_text
@@ -92,8 +92,11 @@ def rank_from_environ(process: RankProcess, environ: Mapping[str, str]) -> RankP
     """Complete a rank with the environment that was read from its memory, where /proc had lost it.
 
     A rank that a title states is kept; one that was only guessed from a local rank is corrected. Engines that number
-    their ranks in titles are not numbered by what a pod or a batch script hands down to all processes.
+    their ranks in titles are not numbered by what a pod or a batch script hands down to all processes. A front end is
+    never numbered.
     """
+    if process.role != RANK:
+        return process
     profile = next((profile for profile in PROFILES if profile.name == process.engine), None)
     own = claims_of(environ, profile.variables) if profile is not None else ()
     claim = next(iter(own or claims_of(environ)), None)
@@ -270,7 +273,10 @@ def _by_tests(tests: Sequence[Test], jobs: Sequence[Job], census: Census, text: 
 def _narrowed(job: Job, passing: Set[int]) -> Job:
     ranks = tuple(rank for rank in job.ranks if rank.pid in passing)
     left = len(job.ranks) - len(ranks)
-    return replace(job, ranks=ranks, notes=(*job.notes, f"{left} further ranks were not selected")) if left else job
+    if not left:
+        return job
+    others = tuple(one for one in job.others if one.pid in passing or not one.serves)
+    return replace(job, ranks=ranks, others=others, notes=(*job.notes, f"{left} further ranks were not selected"))
 
 
 def _may_be_meant(pid: int, passing: Set[int], census: Census) -> bool:

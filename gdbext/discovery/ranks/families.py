@@ -11,7 +11,8 @@ from typing import Dict, Mapping, Optional, Sequence
 
 from gdbext.discovery.proc.process_table import INIT, ProcessTable
 from gdbext.discovery.ranks.rank_variables import Claim
-from gdbext.discovery.ranks.roles import RANK, Member
+from gdbext.discovery.ranks.roles import Member
+from gdbext.model.job import RANK
 
 LAUNCHER = "launcher"
 HELPER = "helper"

@@ -12,9 +12,9 @@ from gdbext.discovery.ranks.families import HELPER, LAUNCHER, LEFT
 from gdbext.discovery.ranks.numbering import Numbered, Sizes, missing_ranks, number
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import Claim
-from gdbext.discovery.ranks.roles import RANK, Member
+from gdbext.discovery.ranks.roles import Member
 from gdbext.discovery.ranks.workers import managers
-from gdbext.model.job import Job, RankProcess
+from gdbext.model.job import RANK, Job, RankProcess
 
 _OUTSIDE = ("shell", "tool", "debugger")
 """Roles that belong to no job even when they stand in its tree."""
@@ -278,7 +278,8 @@ def _describe_other(member: Member, kept: Sequence[Numbered], census: Census) ->
     if member.child_of is not None:
         rank = next((one.rank for one in kept if one.member.pid == member.child_of), None)
         role = f"child of pid {member.child_of}" if rank is None else f"child of rank {rank}"
-    return _plain(member.facts.entry, role, census, member.engine)
+        return _plain(member.facts.entry, role, census, member.engine)
+    return replace(_plain(member.facts.entry, role, census, member.engine), serves=member.titled)
 
 
 def _plain(entry: Entry, role: str, census: Census, engine: Optional[str] = None) -> RankProcess:

@@ -10,7 +10,6 @@ from gdbext.discovery.proc.process_table import INIT, ProcessTable, read_table
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.families import LAUNCHER, settle_roles
 from gdbext.discovery.ranks.roles import (
-    RANK,
     Facts,
     Member,
     ReadEnviron,
@@ -22,6 +21,7 @@ from gdbext.discovery.ranks.roles import (
 )
 from gdbext.discovery.ranks.workers import Family, find_families, is_forkserver, managers, takes_part, work_together
 from gdbext.model.codes import Code
+from gdbext.model.job import RANK
 from gdbext.model.missing import Missing
 from gdbext.model.text.ranges import counted
 

@@ -14,10 +14,9 @@ from gdbext.knowledge.engines.all_profiles import GENERIC, PROFILES
 from gdbext.knowledge.launch.launchers import ACCELERATOR_FILES, COLLECTIVE_LIBRARIES, EVIDENCE_LIBRARIES, NOT_RANKS
 from gdbext.knowledge.row_kinds import EngineProfile, TitleRule
 from gdbext.model.codes import Code
+from gdbext.model.job import RANK
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.text.patterns import regex
-
-RANK = "rank"
 
 _PYTHON = regex(r"^(?:python|pypy)[\d.]*$")
 _EVIDENCE = regex("|".join(EVIDENCE_LIBRARIES))

@@ -7,7 +7,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from gdbext.model.considered_hypotheses import Regrade
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.json_documents.document_row import Rows, computed, nested, rows
 from gdbext.model.locks import LockReport, LockRow, LockWait, Peer, PeerRow
 from gdbext.model.stack import ThreadStack
@@ -16,7 +16,8 @@ from gdbext.model.waits import Edge, Hypothesis, Node
 
 
 class Pauses(NamedTuple):
-    """How long processes stood still, by rank number where every process has its own, else by index."""
+    """How long processes stood still, by rank number where every rank has its own (by role those beside the ranks),
+    else by index."""
 
     max: Optional[float]
     per_rank: Mapping[str, Optional[float]]
@@ -57,10 +58,10 @@ _NOT_KNOWN = ThreadJudgement(kind="unknown")
 
 def _pauses(diagnosis: Diagnosis) -> Pauses:
     processes = diagnosis.snapshot.processes
-    ranks = {process.rank for process in processes}
-    by_rank = None not in ranks and len(ranks) == len(processes)
+    keys = [str(one.rank) if one.role == RANK else one.role for one in processes]
+    by_rank = str(None) not in keys and len(set(keys)) == len(keys)
     known = [process.pause_ms for process in processes if process.pause_ms is not None]
-    per_rank = {str(one.rank if by_rank else one.index): one.pause_ms for one in processes}
+    per_rank = {key if by_rank else str(one.index): one.pause_ms for key, one in zip(keys, processes)}
     return Pauses(max(known) if known else None, per_rank)
 
 
@@ -120,9 +121,9 @@ ROWS: Mapping[type, Rows] = {
     NearestAllocation: rows("side distance address:hex size"),
     SeenIn: rows("process count"),
     JudgedProcess: rows(
-        "index=process.index rank=process.rank pid=process.pid host=process.host engine=process.engine",
-        "title=process.title state=process.state problems=process.problems wait threads locks=process.locks",
-        "peers=process.peers after=process.after kernels=process.kernels",
+        "index=process.index rank=process.rank role=process.role pid=process.pid host=process.host",
+        "engine=process.engine title=process.title state=process.state problems=process.problems wait threads",
+        "locks=process.locks peers=process.peers after=process.after kernels=process.kernels",
     ),
     JudgedThread: rows(
         "id=stack.id name=stack.name kind=judged.kind helper=judged.helper idle=judged.idle state=stack.state",

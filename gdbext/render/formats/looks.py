@@ -89,7 +89,7 @@ def _lane(thread: ThreadStack, looks: Sequence[Mapping[str, ThreadStack]]) -> Th
 
 def _name(process: RankSnapshot, diagnosis: Diagnosis) -> str:
     """`rank 2 (pid 4712, node17), suspect`."""
-    pid = f"pid {process.pid}" if process.pid is not None and process.rank is not None else ""
+    pid = f"pid {process.pid}" if process.pid is not None and process.is_named else ""
     details = ", ".join(filter(None, (pid, _fit(process.host))))
     suspect = ", suspect" if process.index in diagnosis.verdict.culprits else ""
     return f"{process.label}{f' ({details})' if details else ''}{suspect}"

@@ -43,7 +43,7 @@ def _of_rank(process: RankSnapshot, frames: Dict[_Key, int], known: Dict[int, Li
     samples = [_sample(one, frames, known) for one in threads]
     return {
         "type": "sampled",
-        "name": f"{process.label}{f' (pid {process.pid})' if process.pid and process.rank is not None else ''}",
+        "name": f"{process.label}{f' (pid {process.pid})' if process.pid and process.is_named else ''}",
         "unit": "none",
         "startValue": 0,
         "endValue": len(samples),

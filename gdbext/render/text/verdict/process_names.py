@@ -30,7 +30,7 @@ def names_of_processes(
 
 
 def _in_full(process: RankSnapshot, style: Style) -> str:
-    pid = f"pid {process.pid}" if process.rank is not None and process.pid is not None else ""
+    pid = f"pid {process.pid}" if process.is_named and process.pid is not None else ""
     details = ", ".join(filter(None, [pid, clean(process.host, style)]))
     return f"{process.label} ({details})" if details else process.label
 

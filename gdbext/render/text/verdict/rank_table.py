@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.ranges import counted
 from gdbext.model.verdict import Diagnosis, ProcessJudgement, Wait
@@ -185,6 +185,9 @@ def _unranked(group: Sequence[_Seen], alone: bool, style: Style) -> str:
             one = group[0].process
             return "process" if one.only or alone else one.label
         return f"process {_numbers([one.process.index + 1 for one in group], style)}"
+    roles = [one.process.role for one in group]
+    if RANK not in roles:
+        return roles[0] if len(group) == 1 else f"{roles[0]}{style.ellipsis}"
     return "" if alone else "?" if len(group) == 1 else f"? ({len(group)})"
 
 
