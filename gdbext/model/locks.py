@@ -55,6 +55,9 @@ UNOPENED = "a named pipe"
 LISTENING = ", listening"
 """How the name of a file ends where an event loop waits for whoever connects, and for nothing else from outside."""
 
+NOT_ACCEPTED = ", not accepted yet"
+"""How the name of a connection ends that its server has not taken."""
+
 UNASKED = "an io_uring"
 """What stands for it where a thread waits for completions, and nobody has ever submitted a request."""
 

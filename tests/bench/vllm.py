@@ -78,9 +78,9 @@ def main():
                     rows.append({"program": row.name, "healthy": row.healthy, "true": row.causes[0],
                                  "cause": one.cause, "confidence": one.confidence, "grade": one.grade,
                                  "culprit": one.culprit, "status": one.status, "summary": one.summary})  # fmt: skip
-                    print(f"{row.name}: {one.cause} ({one.confidence}) {one.grade}"
-                          f"{', culprit ' + one.culprit if one.culprit else ''}, {one.hangs_said}, {one.seconds:.1f} s"
-                          f"{'' if one.grade == 'right' else ': ' + one.summary}", file=sys.stderr, flush=True)  # fmt: skip
+                    blame = f", culprit {one.culprit}" if one.culprit else ""
+                    answer = f"{one.cause} ({one.confidence}) {one.grade}{blame}, {one.hangs_said}"
+                    print(f"{row.name}: {answer}: {one.summary}", file=sys.stderr, flush=True)
             except RuntimeError as error:
                 print(f"{row.name}: {str(error)[-600:]}", file=sys.stderr)
             if options.json:

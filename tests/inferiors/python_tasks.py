@@ -1,5 +1,5 @@
-"""A loop with two tasks in a circle of locks, one that waits for them, one for work and one for clients, two that wait
-for an answer and one for another task; says "ready", and the addresses of the locks, when all stand."""
+"""A loop with two tasks in a circle of locks, one that waits for them, one for work, one for clients, three for an
+answer (one by a generator), one for another task; says "ready", and the addresses of the locks, when all stand."""
 
 import asyncio
 
@@ -20,6 +20,16 @@ async def consume(queue):
     await queue.get()
 
 
+async def stream(answer):
+    yield 1
+    await answer
+
+
+async def reads(answer):
+    async for _ in stream(answer):
+        pass
+
+
 async def answers(lock, several):
     release = lock.release  # not in its `async with`
     async with getattr(asyncio, "timeout", asyncio.Semaphore)(300):  # Python 3.11 and later
@@ -36,6 +46,7 @@ async def main():
     serving = asyncio.create_task(server.serve_forever(), name="server")
     asyncio.create_task(asyncio.sleep(0)).done()
     answer = asyncio.get_running_loop().create_future()
+    asyncio.create_task(reads(answer), name="reads").done()
     for name, several in (
         ("gathers", asyncio.gather(serving, answer)),
         ("waits", asyncio.wait([answer])),

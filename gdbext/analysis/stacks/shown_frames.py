@@ -19,6 +19,7 @@ from gdbext.model.text.patterns import regex
 _OF_THE_GIL = regex(TAKES_THE_GIL)
 _INSIDE, _RUNS_LOCKED = map(regex, (INSIDE_LOCKS, r"(?:.*[.:])?" + code_owners.RUNS_LOCKED))
 _TRAMPOLINE = regex(f"{SIGNAL}|{code_owners.WAITS_OF_WINDOWS}|{UNWINDERS}")
+_INSTALLED = regex(r"/(lib/python\d|site-packages|dist-packages)")
 _pattern = functools.lru_cache(maxsize=None)(regex)
 
 
@@ -44,7 +45,7 @@ def engine_frame(
         for number in numbers:
             name, frame = stack[number].name, frames[number]
             if stack[number].python:
-                if any(path.search(frame.file or "") for path in paths):
+                if any(path.search(frame.file or "") for path in paths) or _is_of_the_site(stack[number], frame):
                     return number
             elif name is not None and any(space.match(name) for space in spaces):
                 return number
@@ -53,6 +54,12 @@ def engine_frame(
             return number
     named = (one for one in numbers if stack[one].name and not (stack[one].system or stack[one].entry))
     return next(named, None) if fatal else None
+
+
+def _is_of_the_site(known: Known, frame: Frame) -> bool:
+    """Whether it is a plugin or a script: code of Python beside the engine that no package manager has installed."""
+    own = not (known.vendor or known.system or known.entry)
+    return own and (frame.file or "").startswith("/") and not _INSTALLED.search(frame.file or "")
 
 
 def _asks(frame: Known) -> bool:

@@ -22,6 +22,8 @@ from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.causes.asyncio_waits import GATHERED, HAS_TASKS, LOCKS, RUNS_LOOP, TASK, WAITED, WAITS
 from gdbext.knowledge.runtimes.cpython import LOCALS
 from gdbext.knowledge.runtimes.cpython_objects import (
+    AWAITED,
+    AWAITED_INSIDE,
     COROUTINES,
     FUNCTION_NAME,
     MODULE_NAMES,
@@ -201,9 +203,16 @@ class _Tasks:
             if found is None or self._late():
                 return
             yield found
-            coroutine = found.values[-1]
-            if not self._is_coroutine(coroutine):
+            coroutine = self._awaited(found.values[-1])
+            if not coroutine:
                 return
+
+    def _awaited(self, address: int) -> int:
+        """The coroutine or asynchronous generator that a coroutine awaits by this; 0 where it is a future."""
+        if self._is_coroutine(address):
+            return address
+        inside = self._pages.word(address + AWAITED) if self._objects.name_of(address) in AWAITED_INSIDE else None
+        return inside if inside and self._objects.name_of(inside) in ("async_generator", "coroutine") else 0
 
     def _suspended(self, coroutine: int) -> Optional[_Coroutine]:
         row, pages = self._row, self._pages

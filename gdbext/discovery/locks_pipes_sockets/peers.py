@@ -29,7 +29,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, UNASKED, UNSET, Peer
+from gdbext.model.locks import LISTENING, NOT_ACCEPTED, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
 
 _TIMER, _PIDFD = "anon_inode:[timerfd]", "anon_inode:[pidfd]"
@@ -44,7 +44,6 @@ READS, WRITES = (
 _MOST_WAITS = 64
 _STEPS = 3  # a shell, what it runs, and what that runs
 _FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
-UNACCEPTED = ", not accepted yet"
 _GETEVENTS = 1  # IORING_ENTER_GETEVENTS
 _ANY = ("0.0.0.0:0", "[::]:0")
 
@@ -190,7 +189,7 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
             port = own[1].rpartition(":")[2]
             places = ((own[1], _ANY[0]), (f"0.0.0.0:{port}", _ANY[0]), (f"[::]:{port}", _ANY[1]))
             other = next((rows[key] for key in places if key in rows), 0)
-            text += UNACCEPTED
+            text += NOT_ACCEPTED
         away = Missing("its other end is on another host, or in another network namespace")
         return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
     name = takes_datagrams(proc, pid, inode) if reads else None
@@ -199,7 +198,7 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
     known = unix_sockets()
     peer, text = known.peers.get(inode), f"unix {file}"
     if not peer and inode in known.unaccepted:
-        peer, text = known.unaccepted[inode], f"{text}{UNACCEPTED}"
+        peer, text = known.unaccepted[inode], f"{text}{NOT_ACCEPTED}"
     return _Wait(
         tid, text, _End(f"socket:[{peer}]", None) if peer else Missing("the kernel does not name its other end")
     )

@@ -32,6 +32,23 @@ All else may come from outside: a reply, a timer, a thread."""
 READS_WORK = r"(^|\.)(get|recv|receive|pop|take|next|dequeue|consume|__anext__)(_[a-z]\w*)?$"
 """Functions that wait for work: where one of them calls, the change is that there is some."""
 
+ENGINE_ANSWERS: Tuple[Tuple[str, str, str], ...] = (
+    (r"AsyncLLM\.(generate|encode)$", r"(^|/)vllm/v1/engine/async_llm\.py$", "vLLM 0.32: RequestOutputCollector.get"),
+    (r"MQLLMEngineClient\._process_request$", r"(^|/)vllm/engine/multiprocessing/client\.py$", "vLLM 0.6 to 0.9"),
+    (
+        r"TokenizerManager\._(wait_one|stream_one)_response$",
+        r"(^|/)sglang/srt/managers/tokenizer_manager\.py$",
+        "SGLang 0.5.23: state.event.wait()",
+    ),
+    (r"GenerationResult\._aresult_step$", r"(^|/)tensorrt_llm/executor/result\.py$", "TensorRT-LLM executor/result.py"),
+    (
+        r"\w*Instance\.async_stream_infer$",
+        r"(^|/)lmdeploy/(turbomind/turbomind|pytorch/engine/engine_instance)\.py$",
+        "lmdeploy 0.18",
+    ),
+)
+"""(function, file, source) of coroutines of front ends in which a request waits for what the engine answers."""
+
 TASK, FUTURE = "Task", "Future"
 """The classes of what a task waits for: the end of another one, and what somebody sets."""
 

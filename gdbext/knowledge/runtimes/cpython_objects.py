@@ -176,6 +176,11 @@ COROUTINES: Mapping[Tuple[int, int], CoroutineRow] = {
     (3, 13): CoroutineRow(67, 72, 64, "_scheduled_tasks"),
 }
 
+AWAITED_INSIDE = ("async_generator_asend", "async_generator_athrow", "coroutine_wrapper")
+"""What stands between a coroutine and one that it awaits: a step of an asynchronous generator, `__await__()` of one."""
+AWAITED = 16
+"""Offset in each of them (`ags_gen`, `agt_gen`, `cw_coroutine`) of what is suspended (cpython Objects/genobject.c)."""
+
 MODULE_NAMES = 16
 """Offset of `md_dict` in a module."""
 

@@ -181,7 +181,7 @@ def scheduler_asks_its_pool() -> None:
     _before(_scheduler(), "schedule", compile_grammar)
 
 
-def answers_thread_has_ended() -> None:
+def answer_not_sent() -> None:
     from vllm.v1.executor.multiproc_executor import WorkerProc
 
     send = WorkerProc.enqueue_output
@@ -189,7 +189,7 @@ def answers_thread_has_ended() -> None:
     def enqueue_output(self, output):
         if self.rank == 0 and _is_asked_for():
             _here()
-            raise SystemExit  # ends a thread without a word
+            return
         send(self, output)
 
     WorkerProc.enqueue_output = enqueue_output

@@ -1,4 +1,4 @@
-"""Starts a server of `table.py`, lets its clients ask, waits until the fault is there, and ends it without leftovers."""
+"""Starts a server of `table.py`, lets its clients ask, waits until the fault is there, and ends it."""
 
 from __future__ import annotations
 

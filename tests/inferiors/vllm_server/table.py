@@ -1,7 +1,7 @@
 """Servers of vLLM, each with its truth, written before gdbext looked at them.
 
-Roles: `api` (the HTTP server), `core0`, `core1` (the engine cores), `worker0`, `worker1` (the ranks), `other` (a process
-beside the server). `options` are vLLM's own. `culprits` as in `tests.inferiors.live.table`.
+Roles: `api` (the HTTP server), `core0`, `core1` (the engine cores), `worker0`, `worker1` (the ranks), `other` (beside
+the server). `options` are vLLM's own. `culprits` as in `tests.inferiors.live.table`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ SERVED: Tuple[Served, ...] = (
     Served("core-stopped", (OTHER, MISSING), _CORE, stops="core0"),
     # the scheduler waits for a task of a pool whose only thread waits for another task of it
     Served("scheduler-asks-its-pool", (OTHER, LOCKS), _CORE),
-    # the thread of worker 0 that sends answers has ended: the core waits for one, the workers for work
-    Served("answers-thread-has-ended", (OTHER, MISSING), (("worker0",),), when="request"),
+    # worker 0 does not send its answer: the core waits for it, the workers for work
+    Served("answer-not-sent", (OTHER, MISSING), (("worker0",),)),
     # the event loop asks its own server, and waits
     Served("api-asks-itself", (OTHER, LOCKS, NETWORK), _API),
     # the event loop's task that hands out answers has ended

@@ -1,4 +1,5 @@
-"""Processes that a debugger keeps: at the prompt of Python's own one, or stopped by a tracer, while others wait."""
+"""Processes that somebody keeps: at the prompt of Python's debugger, stopped by a tracer or by a signal, while others
+wait."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Optional
 from gdbext.analysis.progress.own_work import is_working
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.frames.python.standard_library import DEBUGGER
@@ -48,6 +49,23 @@ def held_by_debugger(view: JobView) -> Optional[Candidate]:
     )
 
 
+def stopped_by_signal(view: JobView) -> Optional[Candidate]:
+    """Of a job of which no rank waits for another one, a process does not run before somebody resumes it."""
+    stopped = [party for party in view.gone if party.group == "stopped"]
+    if view.given is not Given.LIVE or not stopped or view.of(*COMMUNICATION, "init", "teardown", "gone"):
+        return None
+    others = parties_without(view.parties, stopped)
+    what = f"{start(who(stopped))} {verb(stopped, 'is', 'are')} stopped by a signal, and {verb(stopped, 'does', 'do')}"
+    return Candidate(
+        cause="other",
+        confidence="high",
+        summary=f"{what} nothing before somebody sends SIGCONT (kill -CONT PID).",
+        culprits=tuple(stopped),
+        victims=tuple(others),
+        evidence=evidence_of(stopped, others),
+    )
+
+
 def _at_prompt(one: Party) -> bool:
     return one.judged.rule == DEBUGGER and stands(one)
 
@@ -69,4 +87,4 @@ def _party(process: RankSnapshot) -> Party:
     return Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
 
 
-LOST = (held_by_debugger,)
+LOST = (held_by_debugger, stopped_by_signal)

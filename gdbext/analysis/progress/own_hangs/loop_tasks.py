@@ -14,6 +14,7 @@ from gdbext.analysis.view.places import place
 from gdbext.analysis.view.wording import closed, who
 from gdbext.knowledge.causes.asyncio_waits import (
     CHANGES,
+    ENGINE_ANSWERS,
     FIRST_TASK,
     FUTURE,
     LOCKS,
@@ -32,8 +33,10 @@ from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
 from gdbext.model.tasks import MOST_TASKS, PythonTask
 from gdbext.model.text.patterns import regex
+from gdbext.model.text.ranges import counted
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
+_ENGINE_ANSWERS = [(regex(function), regex(file)) for function, file, _ in ENGINE_ANSWERS]
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _NAPS, _ENDS = regex(r"sleep$"), tuple(map(regex, (ENDS, STOPS)))
@@ -110,6 +113,9 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     takes what comes from outside, and may set a future."""
     own = (task for task in loop.process.tasks if task.thread == loop.lwp)
     tasks = [task for task in own if task.frames and not task.limited]
+    owed = [task for task in tasks if awaits_engine(task)]
+    if owed:
+        yield f"{of_engine(owed)} of {loop.process.label} for an answer of the engine"
     for task in tasks:
         if _kind(task) in (LOCKS, TURNS, CHANGES):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
@@ -121,6 +127,25 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
     if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
+
+
+def awaits_engine(task: PythonTask) -> Optional[Frame]:
+    """Where a client's request waits for what the engine answers."""
+    return next(
+        (
+            frame
+            for frame in task.frames
+            for function, file in _ENGINE_ANSWERS
+            if function.search(frame.function or "") and file.search(frame.file or "")
+        ),
+        None,
+    )
+
+
+def of_engine(tasks: Sequence[PythonTask]) -> str:
+    """`2 requests wait in AsyncLLM.generate (async_llm.py:767)`."""
+    waits = "waits" if len(tasks) == 1 else "wait"
+    return f"{counted(len(tasks), 'request')} {waits} in {place(awaits_engine(tasks[0]))}"
 
 
 def _ends_something(task: PythonTask) -> bool:

@@ -6,7 +6,17 @@ from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python
 from gdbext.knowledge.frame_precedence import PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
+STARTUP_WAITS = ("sglang-schedulers-start",)
+
 RULES: Tuple[FrameRule, ...] = (
+    python_wait(
+        "sglang-schedulers-start",
+        "ipc-queue",
+        r"_wait_for_scheduler_ready",
+        r"sglang/srt/entrypoints/engine\.py$",
+        "srt/entrypoints/engine.py of 0.5.23: the server waits until its schedulers have loaded the model",
+        rank=PYTHON + 6,
+    ),
     python_wait(
         "sglang-recv",
         "ipc-queue",

@@ -6,6 +6,9 @@ from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python
 from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
+WORKER_ANSWER = "vllm-worker-answer"
+STARTUP_WAITS = ("vllm-queue-setup", "vllm-workers-start", "vllm-core-starts", "vllm-handshake")
+
 RULES: Tuple[FrameRule, ...] = (
     python_wait(
         "vllm-batch-result",
@@ -31,6 +34,30 @@ RULES: Tuple[FrameRule, ...] = (
         r"wait_until_ready",
         r"shm_broadcast\.py$",
         "shm_broadcast.py: writer and readers of a queue wait for each other while it is set up",
+        rank=PYTHON + 6,
+    ),
+    python_wait(
+        "vllm-workers-start",
+        "ipc-queue",
+        r"wait_for_ready|wait_for_response_handle_ready",
+        r"vllm/v1/executor/multiproc_executor\.py$",
+        "v1/executor/multiproc_executor.py: the engine core waits until its workers have loaded the model",
+        rank=PYTHON + 6,
+    ),
+    python_wait(
+        "vllm-core-starts",
+        "ipc-queue",
+        r"wait_for_engine_startup",
+        r"vllm/v1/(engine/)?utils\.py$",
+        "v1/engine/utils.py: the front end waits until the engine cores have started",
+        rank=PYTHON + 6,
+    ),
+    python_wait(
+        "vllm-handshake",
+        "ipc-queue",
+        r"startup_handshake",
+        r"vllm/v1/engine/core\.py$",
+        "v1/engine/core.py: the engine core waits for the front end's settings",
         rank=PYTHON + 6,
     ),
     python_wait(
@@ -71,6 +98,15 @@ RULES: Tuple[FrameRule, ...] = (
         "workers wait here for the next step: normal",
         rank=PYTHON + 5,
         idle=True,
+    ),
+    python_wait(
+        WORKER_ANSWER,
+        "ipc-queue",
+        r"dequeue",
+        r"shm_broadcast\.py$",
+        "v1/executor/multiproc_executor.py: the engine core waits for what its workers answer",
+        rank=PYTHON + 6,
+        by=r"get_response",
     ),
     python_wait(
         "vllm-enqueue",

@@ -1,0 +1,117 @@
+"""Servers in which nobody works on the requests that they have taken: an engine core or a rank stands, an answer was
+lost, or the event loop asks its own server."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_hangs.loop_tasks import awaits_engine, of_engine
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.causes.asyncio_waits import RUNS_LOOP
+from gdbext.knowledge.causes.slow import CHILD_CPU
+from gdbext.knowledge.engines.vllm.frames import WORKER_ANSWER
+from gdbext.model.codes import Given
+from gdbext.model.locks import NOT_ACCEPTED
+from gdbext.model.tasks import PythonTask
+from gdbext.model.text.patterns import regex
+
+_OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
+"""Waits that the other rules judge."""
+_LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
+
+
+def nobody_answers(view: JobView) -> Optional[Candidate]:
+    """Requests wait in a front end for the engine, whose cores and ranks all rest or stand."""
+    if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen or view.of(*_OF_RANKS):
+        return None
+    asking = [(party, tasks) for party, tasks in ((one, _owed(one)) for one in view.parties) if tasks]
+    others = parties_without(view.parties, [party for party, _ in asking])
+    if not asking or not others or any(_works(view, party) for party in others):
+        return None
+    front, tasks = asking[0]
+    lead = f"{of_engine(tasks)} of {who([front])} for an answer of the engine"
+    busy = [party for party in others if not party.judged.idle]
+    standing = [party for party in busy if party.judged.rule != WORKER_ANSWER]
+    if not looked_long(view):
+        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not work on it."
+        return not_clear(view, text, evidence_of(busy, [front]))
+    blamed = standing or busy or [front]
+    rest = parties_without(others, blamed)
+    summary = f"{lead}, and nobody works on it."
+    if standing:
+        summary += f" {start(who(standing))} {verb(standing, 'waits', 'wait')} in {where(standing[0])}"
+        summary += f"; {who(rest)} {verb(rest, 'waits', 'wait')} for work." if rest else "."
+    elif busy:
+        summary += (
+            f" {start(who(busy))} {verb(busy, 'waits', 'wait')} in {where(busy[0])} for what the ranks answer, and "
+            f"{who(rest)} {verb(rest, 'waits', 'wait')} for work: an answer was lost, or never sent."
+        )
+    else:
+        summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: the request or its answer was lost."
+    return Candidate(
+        cause="other",
+        confidence="medium" if standing and all(map(stands, standing)) else "low",
+        summary=summary,
+        culprits=tuple(blamed),
+        victims=tuple(parties_without([party for party, _ in asking], blamed)),
+        evidence=evidence_of(blamed, [front]),
+    )
+
+
+def asks_itself(view: JobView) -> Optional[Candidate]:
+    """The thread of an event loop waits for its own server, which accepts no connection before this call returns."""
+    if view.given is not Given.LIVE or not view.has_two_looks:
+        return None
+    for index in range(len(view.processes)):
+        for one in threads_of(view, index):
+            if not (stands(one) and _asks_own(one) and _runs_loop(one)):
+                continue
+            summary = (
+                f"{start(who([one]))} waits in {closed(where(one))} for an answer of its own process: it is the event "
+                "loop that would have to accept that connection, and it cannot go on before this call returns."
+            )
+            others = [party for party in view.parties if party.index != index]
+            return Candidate(
+                cause="other",
+                confidence="high",
+                summary=summary,
+                culprits=(one,),
+                victims=tuple(others),
+                evidence=evidence_of([one], others),
+            )
+    return None
+
+
+def _owed(party: Party) -> List[PythonTask]:
+    return [task for task in party.process.tasks if not task.limited and awaits_engine(task)]
+
+
+def _works(view: JobView, party: Party) -> bool:
+    """Whether it may be at work on a request."""
+    thread = party.thread
+    if thread is None or thread.state == "R" or (thread.cpu or 0.0) >= CHILD_CPU:
+        return True
+    waits = party.judged.idle or party.judged.rule == WORKER_ANSWER
+    return not waits and (party.index in view.moved or not stands(party))
+
+
+def _asks_own(one: Party) -> bool:
+    """Whether it waits for a connection that nobody of its own process has accepted."""
+    files = (peer.file for peer in one.process.peers if peer.thread == one.lwp)
+    ends = other_ends(one)
+    itself = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)
+    return itself and any(NOT_ACCEPTED in file for file in files)
+
+
+def _runs_loop(one: Party) -> bool:
+    calls = one.thread.calls if one.thread is not None else ()
+    return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in calls)
+
+
+LOST = (nobody_answers, asks_itself)

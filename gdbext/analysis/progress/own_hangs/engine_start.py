@@ -1,0 +1,49 @@
+"""Servers of engines that do not come up: all wait for one of them, which stands in code of its own."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
+from gdbext.analysis.view.places import where
+from gdbext.analysis.view.wording import start, verb, who
+from gdbext.knowledge.engines.all_startups import STARTUP_WAITS
+from gdbext.model.codes import Given
+
+
+def does_not_start(view: JobView) -> Optional[Candidate]:
+    """Front end, engine cores and ranks wait until others have started; those that do not wait so hold them up."""
+    if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen:
+        return None
+    waiting = [party for party in view.parties if party.judged.rule in STARTUP_WAITS]
+    others = parties_without(view.parties, waiting)
+    if not waiting or not others or view.of(*COMMUNICATION, "implicit", "init", "teardown", "fatal"):
+        return None
+    if not all(map(_sleeps_on, others)) or any(party.index in view.moved for party in others):
+        return None  # who computes or reads may just be slow
+    lead = f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} for the start of the server"
+    if not looked_long(view):
+        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not go on in between."
+        return not_clear(view, text, evidence_of(others, waiting), waiting)
+    return Candidate(
+        cause="other",
+        confidence="medium",
+        summary=f"{lead}, and {who(others)} {verb(others, 'holds', 'hold')} it up: "
+        f"{verb(others, 'it waits', 'they wait')} in {where(others[0])}.",
+        culprits=tuple(others),
+        victims=tuple(waiting),
+        evidence=evidence_of(others, waiting),
+    )
+
+
+def _sleeps_on(party: Party) -> bool:
+    """Whether it sleeps in the call of the first copy, and not for a time that it has chosen."""
+    thread = party.thread
+    asleep = thread is not None and thread.state == "S" and thread.switches == 0 and thread.sleeps is None
+    return asleep and not party.judged.idle
+
+
+LOST = (does_not_start,)
