@@ -134,7 +134,7 @@ def amid_something(view: JobView) -> Optional[Candidate]:
     if not amid or not all(waits_inside(view, party) for party in others):
         return None
     resting = [one for one in view.parties if _waits_for_requests(view, one) and not is_owed_answer(view, one)]
-    summary = f"It is not clear yet whether anything hangs: {next(iter(amid.values()))}."
+    summary = f"It is not clear yet whether anything hangs: {next(iter(amid.values())).rstrip(',')}."
     if resting:
         summary += f" Apart from that, {who(resting)} {verb(resting, 'waits', 'wait')} for requests."
     return not_clear(view, summary, evidence_of((), list(amid)))

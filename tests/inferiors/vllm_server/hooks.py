@@ -91,10 +91,6 @@ def weights_renewed_under_a_lock() -> None:
     _before(_model(), "forward", _use_renewed_weights, rank=1)
 
 
-def first_stage_in_a_lock() -> None:
-    _before(_model(), "forward", _use_renewed_weights, rank=0)
-
-
 def remote_cache_of_one_worker() -> None:
     _before(_model(), "forward", _ask_remote_cache, rank=1)
 
@@ -267,22 +263,16 @@ def weights_from_a_pipe() -> None:
     _before(_worker(), "load_model", read, rank=1)
 
 
-def licence_before_the_handshake() -> None:
-    from vllm.v1.engine.core import EngineCoreProc
+def licence_of_the_core() -> None:
+    from vllm.v1.engine.core import EngineCore
 
-    def ask(*_, **__) -> None:
+    def ask(*_) -> None:
         with socket.create_connection(("127.0.0.1", int(os.environ["SITE_PORT"]))) as server:
             server.sendall(b"licence?\n")
             _here()
             server.recv(100)
 
-    start = EngineCoreProc._perform_handshakes
-
-    def handshakes(self, *args, **kwargs):
-        ask()
-        return start(self, *args, **kwargs)
-
-    EngineCoreProc._perform_handshakes = handshakes
+    _before(EngineCore, "_initialize_kv_caches", ask)
 
 
 def checks_weights() -> None:

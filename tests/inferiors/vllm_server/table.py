@@ -69,17 +69,15 @@ SERVED: Tuple[Served, ...] = (
     Served("download-lock-of-another", (MISSING, INIT, LOCKS), (("worker1",), ("other",)), when="start"),
     # worker 1 reads weights from a pipe to which nobody writes
     Served("weights-from-a-pipe", (MISSING, INIT, OTHER), _W1, when="start"),
-    # the core asks a licence server, which does not answer, before it greets the front end
-    Served("licence-before-the-handshake", (OTHER, MISSING, INIT, NETWORK), _CORE, ALONE, when="start"),
-    # the first stage wants a lock that a thread never gives back
-    Served("first-stage-in-a-lock", (MISSING, LOCKS), (("worker0",),), PP2),
+    # the core asks a licence server, which does not answer, before it is ready
+    Served("licence-of-the-core", (OTHER, MISSING, INIT, NETWORK), _CORE, ALONE, when="start"),
     # one of two engines stands in the lock of its scheduler
     Served("one-engine-of-two", (LOCKS, OTHER), _CORE, DP2, asks="four"),
     # the only process that computes asks a remote cache, which does not answer
     Served("remote-cache-of-the-core", (OTHER, NETWORK), _CORE, ALONE),
     Served("idle", (HEALTHY,), when="", asks=""),
     Served("idle-after-requests", (HEALTHY,), when="", asks="before"),
-    Served("idle-stages", (HEALTHY,), (), PP2, when="", asks="before"),
+    Served("idle-stages", (HEALTHY,), (), PP2, when="", asks=""),  # this release cannot serve them on CPUs
     Served("idle-engines", (HEALTHY,), (), DP2, when="", asks="before"),
     Served("idle-alone", (HEALTHY,), (), ALONE, when="", asks="before"),
     Served("under-load", (HEALTHY,), when="", asks="load"),

@@ -91,15 +91,6 @@ RULES: Tuple[FrameRule, ...] = (
         "engine background",
     ),
     python_wait(
-        "vllm-dequeue",
-        "ipc-queue",
-        r"acquire_read|dequeue",
-        r"(shm_broadcast|shm_object_storage)\.py$",
-        "workers wait here for the next step: normal",
-        rank=PYTHON + 5,
-        idle=True,
-    ),
-    python_wait(
         WORKER_ANSWER,
         "ipc-queue",
         r"dequeue",
@@ -107,6 +98,15 @@ RULES: Tuple[FrameRule, ...] = (
         "v1/executor/multiproc_executor.py: the engine core waits for what its workers answer",
         rank=PYTHON + 6,
         by=r"get_response",
+    ),
+    python_wait(
+        "vllm-dequeue",
+        "ipc-queue",
+        r"acquire_read|dequeue",
+        r"(shm_broadcast|shm_object_storage)\.py$",
+        "workers wait here for the next step: normal",
+        rank=PYTHON + 5,
+        idle=True,
     ),
     python_wait(
         "vllm-enqueue",

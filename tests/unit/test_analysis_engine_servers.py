@@ -1,0 +1,127 @@
+"""Servers of engines that answer nobody, or do not come up, and their twins, which work or rest."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.analysis.verdict.judge import judge
+from gdbext.model.locks import NOT_ACCEPTED, Peer
+from gdbext.model.tasks import PythonTask
+from tests.unit.stacks import frame, stack
+from tests.unit.test_analysis_at_work import FUTEX, LOOPS, MAIN, SELECTS, live, process
+
+POLLS = (7, 1, 2, 5000, 0, 0, 0)
+RECV = (45, 3, 1, 1, 0, 0, 0)
+ENGINE = "vllm/v1/engine/"
+DEQUEUE = (
+    "zmq_poll@libzmq.so.5",
+    "MessageQueue.acquire_read@shm_broadcast.py:864",
+    "MessageQueue.dequeue@shm_broadcast.py:9",
+)
+LOCK = ("do_futex_wait@libc.so.6", "lock_PyThread_acquire_lock@python3", "plan@/srv/plugin.py:7")
+OUTPUT = ("Queue.get@asyncio/queues.py:158", "output_handler@" + ENGINE + "async_llm.py:849")
+GENERATES = (f"AsyncLLM.generate@{ENGINE}async_llm.py:767", "create_completion@vllm/entrypoints/api_router.py:55")
+
+
+def waits(*frames, call=FUTEX, **fields):
+    return stack(*frames, *MAIN, **{"syscall": call, "switches": 0, "state": "S", "cpu": 0.0, **fields})
+
+
+def worker(number):
+    return process(number, waits(*DEQUEUE, "WorkerProc.worker_busy_loop@multiproc_executor.py:1041", call=POLLS))
+
+
+def core(*frames, **fields):
+    return process(2, waits(*frames, f"EngineCore.step@{ENGINE}core.py:667", **fields))
+
+
+def front_end(*tasks, **fields):
+    loop = waits(*SELECTS, *LOOPS, call=POLLS, switches=12)
+    always = PythonTask(103, tuple(map(frame, OUTPUT)), "Task-3", waits_for="Future")
+    return process(3, loop, tasks=(always, *tasks), **fields)
+
+
+REQUEST = PythonTask(103, tuple(map(frame, GENERATES)), "Task-22", waits_for="Future")
+IDLE_CORE = process(2, waits("Queue.get@queue.py:171", f"EngineCoreProc._process_input_queue@{ENGINE}core.py:1588"))
+LOCKED_CORE = core(*LOCK)
+ASKING_CORE = core(
+    *DEQUEUE, "MultiprocExecutor.collective_rpc.<locals>.get_response@multiproc_executor.py:440", call=POLLS
+)
+
+
+def looked(*processes, seconds=30.0):
+    """Two looks at the same, so many seconds apart."""
+    now = replace(live(*processes), taken_at=1000.0 + seconds)
+    return judge(replace(now, earlier=(replace(now, taken_at=1000.0),))).verdict
+
+
+@pytest.mark.parametrize(
+    ("of_core", "culprits", "confidence", "says"),
+    [
+        (LOCKED_CORE, (2,), "medium", "nobody works on it. Pid 102 waits in plan (plugin.py:7)"),
+        (ASKING_CORE, (2,), "low", "an answer was lost, or never sent"),
+        (IDLE_CORE, (3,), "low", "the request or its answer was lost"),
+    ],
+    ids=["core in a lock", "core without its answer", "all idle"],
+)
+def test_a_request_on_which_nobody_works(of_core, culprits, confidence, says):
+    found = looked(worker(0), worker(1), of_core, front_end(REQUEST))
+    assert (found.cause, found.confidence, found.culprits, found.finding) == ("other", confidence, culprits, True)
+    assert "1 request waits in AsyncLLM.generate (async_llm.py:767)" in found.summary
+    assert says in found.summary
+
+
+@pytest.mark.parametrize("of_core", [LOCKED_CORE, ASKING_CORE, IDLE_CORE])
+def test_one_look_does_not_tell_whether_a_request_is_worked_on(of_core):
+    found = judge(live(worker(0), worker(1), of_core, front_end(REQUEST))).verdict
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+
+
+def test_without_a_request_an_idle_engine_is_idle():
+    assert looked(worker(0), worker(1), IDLE_CORE, front_end()).cause == "not-a-hang"
+
+
+def test_a_rank_that_computes_works_on_the_request():
+    computes = process(1, stack("step@model.py:8", *MAIN, state="R", cpu=0.9, switches=9))
+    found = looked(worker(0), computes, ASKING_CORE, front_end(REQUEST))
+    assert found.cause != "other"
+
+
+def test_an_event_loop_that_asks_its_own_server():
+    asks = waits("recv@libc.so.6", "readinto@socket.py:706", "ask@/srv/plugin.py:3", *LOOPS, call=RECV)
+    peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (103,), ("S",), ("python",))
+    found = judge(live(worker(0), worker(1), IDLE_CORE, process(3, asks, peers=(peer,)))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("other", "high", (3,))
+    accepted = replace(peer, file="tcp 127.0.0.1:5 - 127.0.0.1:80")
+    assert judge(live(worker(0), IDLE_CORE, process(3, asks, peers=(accepted,)))).verdict.confidence != "high"
+
+
+STARTS_CORE = ("zmq_poll@libzmq.so.5", f"wait_for_engine_startup@{ENGINE}utils.py:1361")
+STARTS_WORKERS = ("poll@libc.so.6", "WorkerProc.wait_for_ready@vllm/v1/executor/multiproc_executor.py:790")
+LOADS = (
+    "open64@libc.so.6",
+    "load_shard@/srv/plugin.py:3",
+    "WorkerProc.__init__@vllm/v1/executor/multiproc_executor.py:687",
+)
+
+
+def starting(of_worker):
+    return (process(1, of_worker), process(2, waits(*STARTS_WORKERS)), process(3, waits(*STARTS_CORE, call=POLLS)))
+
+
+def test_a_server_that_does_not_start_waits_for_who_stands():
+    found = looked(*starting(waits(*LOADS, call=(257, 1, 1, 1, 0, 0, 0))))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "medium", (0,))
+    assert "holds it up: it waits in load_shard (plugin.py:3)" in found.summary
+    assert judge(live(*starting(waits(*LOADS)))).verdict.cause == "unknown"
+
+
+def test_a_server_whose_rank_loads_may_just_be_slow():
+    assert looked(*starting(waits(*LOADS, state="R", cpu=0.9, switches=9))).cause != "other"
+
+
+def test_a_process_that_a_signal_has_stopped_is_named_among_idle_ones():
+    stopped = process(2, stack(*DEQUEUE, *MAIN, state="T"))
+    found = judge(live(worker(0), worker(1), stopped, front_end())).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("other", "high", (2,))
+    assert "stopped by a signal" in found.summary and "SIGCONT" in found.summary
