@@ -71,6 +71,20 @@ def test_a_request_on_which_nobody_works(of_core, culprits, confidence, says):
     assert says in found.summary
 
 
+def test_a_request_that_waits_for_a_lock_of_its_front_end():
+    lock = ("Lock.acquire@asyncio/locks.py:113", "add_request@/srv/plugin.py:3", *GENERATES)
+    found = looked(worker(0), worker(1), IDLE_CORE, front_end(replace(REQUEST, frames=tuple(map(frame, lock)))))
+    assert (found.cause, found.culprits) == ("other", (3,))
+    assert "called from add_request (plugin.py:3) of pid 103 for another task there" in found.summary
+    assert found.summary.endswith("the engine has not got it.")
+
+
+def test_a_client_that_reads_slowly_is_owed_nothing():
+    drains = ("FlowControlMixin._drain_helper@asyncio/streams.py:172", *GENERATES)
+    found = looked(worker(0), worker(1), IDLE_CORE, front_end(replace(REQUEST, frames=tuple(map(frame, drains)))))
+    assert "an answer of the engine" not in found.summary
+
+
 @pytest.mark.parametrize("of_core", [LOCKED_CORE, ASKING_CORE, IDLE_CORE])
 def test_one_look_does_not_tell_whether_a_request_is_worked_on(of_core):
     found = judge(live(worker(0), worker(1), of_core, front_end(REQUEST))).verdict
@@ -121,7 +135,7 @@ def test_a_server_whose_rank_loads_may_just_be_slow():
 
 
 def test_a_process_that_a_signal_has_stopped_is_named_among_idle_ones():
-    stopped = process(2, stack(*DEQUEUE, *MAIN, state="T"))
+    stopped = process(2, stack(*DEQUEUE, *MAIN, state="T"), role="engine core")
     found = judge(live(worker(0), worker(1), stopped, front_end())).verdict
     assert (found.cause, found.confidence, found.culprits) == ("other", "high", (2,))
-    assert "stopped by a signal" in found.summary and "SIGCONT" in found.summary
+    assert "Engine core is stopped by a signal" in found.summary and "SIGCONT" in found.summary

@@ -13,6 +13,7 @@ from gdbext.analysis.stacks.decisive import exits
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, signal_name, who
+from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.idle import SIGNAL_WAIT
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.python.request_calls import ASKS_BY_NAME, REQUEST_CALLS
@@ -126,6 +127,8 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
         ended = tuple(child for child in ended if child.failed)
     for child in ended[:1]:
         yield f"{ended_child(child)} has ended, and its parent {who([party])} has not asked for the exit status"
+    if party.judged.rule in ANSWERS_OF_RANKS:
+        yield f"{who([party])} waits in {closed(where(party))} for what its ranks answer"
     own = threads_of(view, party.index)
     for one in own:
         if awaits_answer(view, one) and stands(one):

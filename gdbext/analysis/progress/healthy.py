@@ -20,6 +20,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
+from gdbext.model.job import RANK
 from gdbext.model.stack import ThreadStack
 
 _AWAY = ("lock", "elsewhere", "idle")
@@ -31,6 +32,8 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     idle = view.of("idle")
     others = parties_without(view.parties, idle)
     leaders = [party for party in others if party.kind in ("io", "condvar-idle", "ipc-queue", "python-code")]
+    if any(party.process.role != RANK for party in view.parties):  # it is they who wait for requests
+        leaders = [party for party in leaders if party.process.role != RANK]
     if (
         not idle
         or view.unseen

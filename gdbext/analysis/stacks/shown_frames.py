@@ -42,13 +42,15 @@ def engine_frame(
     if profile is not None:
         spaces = [_pattern(text) for text in profile.namespaces]
         paths = [_pattern(text) for text in profile.python_paths]
+        called: Optional[int] = None  # a plugin that the engine has called
         for number in numbers:
             name, frame = stack[number].name, frames[number]
             if stack[number].python:
-                if any(path.search(frame.file or "") for path in paths) or _is_of_the_site(stack[number], frame):
-                    return number
+                if any(path.search(frame.file or "") for path in paths):
+                    return number if called is None else called
+                called = number if called is None and _is_of_the_site(stack[number], frame) else called
             elif name is not None and any(space.match(name) for space in spaces):
-                return number
+                return number if called is None else called
     for number in numbers:
         if not (stack[number].vendor or stack[number].system or stack[number].entry):
             return number

@@ -65,16 +65,16 @@ SERVED: Tuple[Served, ...] = (
     Served("handler-of-answers-has-ended", (OTHER,), _API),
     # requests wait for an asyncio lock that a request that has ended never gave back
     Served("quota-not-given-back", (OTHER, LOCKS), _API, asks="two"),
-    # worker 1 waits for a file's lock, held by a downloader that stands still
-    Served("download-lock-of-another", (MISSING, INIT, LOCKS), (("worker1",), ("other",)), when="start"),
+    # worker 1 waits for a file's lock, held by a downloader that stands still; `other` was added after the first reading
+    Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("worker1",), ("other",)), when="start"),
     # worker 1 reads weights from a pipe to which nobody writes
     Served("weights-from-a-pipe", (MISSING, INIT, OTHER), _W1, when="start"),
     # the core asks a licence server, which does not answer, before it is ready
     Served("licence-of-the-core", (OTHER, MISSING, INIT, NETWORK), _CORE, ALONE, when="start"),
     # one of two engines stands in the lock of its scheduler
     Served("one-engine-of-two", (LOCKS, OTHER), _CORE, DP2, asks="four"),
-    # the only process that computes asks a remote cache, which does not answer
-    Served("remote-cache-of-the-core", (OTHER, NETWORK), _CORE, ALONE),
+    # the only rank asks a remote cache, which does not answer
+    Served("remote-cache-of-the-core", (OTHER, NETWORK), (("worker0",),), ALONE),
     Served("idle", (HEALTHY,), when="", asks=""),
     Served("idle-after-requests", (HEALTHY,), when="", asks="before"),
     Served("idle-stages", (HEALTHY,), (), PP2, when="", asks=""),  # this release cannot serve them on CPUs

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import awaits_engine, of_engine
+from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, is_request, waiting_requests
 from gdbext.analysis.progress.own_work import looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -15,7 +15,7 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.asyncio_waits import RUNS_LOOP
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.engines.vllm.frames import WORKER_ANSWER
+from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.model.codes import Given
 from gdbext.model.locks import NOT_ACCEPTED
 from gdbext.model.tasks import PythonTask
@@ -35,13 +35,13 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     if not asking or not others or any(_works(view, party) for party in others):
         return None
     front, tasks = asking[0]
-    lead = f"{of_engine(tasks)} of {who([front])} for an answer of the engine"
-    busy = [party for party in others if not party.judged.idle]
-    standing = [party for party in busy if party.judged.rule != WORKER_ANSWER]
+    lead = waiting_requests(tasks, who([front]))
+    standing = [party for party in others if not _rests(party) and not _asks_ranks(party)]
+    busy = standing or [party for party in others if _asks_ranks(party)]
     if not looked_long(view):
         text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
-    blamed = standing or busy or [front]
+    blamed = busy or [front]
     rest = parties_without(others, blamed)
     summary = f"{lead}, and nobody works on it."
     if standing:
@@ -53,7 +53,8 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
             f"{who(rest)} {verb(rest, 'waits', 'wait')} for work: an answer was lost, or never sent."
         )
     else:
-        summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: the request or its answer was lost."
+        lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else "the request or its answer was lost"
+        summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: {lost}."
     return Candidate(
         cause="other",
         confidence="medium" if standing and all(map(stands, standing)) else "low",
@@ -89,7 +90,7 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
 
 
 def _owed(party: Party) -> List[PythonTask]:
-    return [task for task in party.process.tasks if not task.limited and awaits_engine(task)]
+    return [task for task in party.process.tasks if not task.limited and is_request(task)]
 
 
 def _works(view: JobView, party: Party) -> bool:
@@ -97,8 +98,16 @@ def _works(view: JobView, party: Party) -> bool:
     thread = party.thread
     if thread is None or thread.state == "R" or (thread.cpu or 0.0) >= CHILD_CPU:
         return True
-    waits = party.judged.idle or party.judged.rule == WORKER_ANSWER
+    waits = _rests(party) or _asks_ranks(party)
     return not waits and (party.index in view.moved or not stands(party))
+
+
+def _rests(party: Party) -> bool:
+    return party.judged.idle and not _asks_ranks(party)
+
+
+def _asks_ranks(party: Party) -> bool:
+    return party.judged.rule in ANSWERS_OF_RANKS
 
 
 def _asks_own(one: Party) -> bool:

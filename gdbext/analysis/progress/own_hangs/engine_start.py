@@ -10,7 +10,7 @@ from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
-from gdbext.knowledge.engines.all_startups import STARTUP_WAITS
+from gdbext.knowledge.engines.waits_between_parts import STARTUPS
 from gdbext.model.codes import Given
 
 
@@ -18,8 +18,8 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
     """Front end, engine cores and ranks wait until others have started; those that do not wait so hold them up."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen:
         return None
-    waiting = [party for party in view.parties if party.judged.rule in STARTUP_WAITS]
-    others = parties_without(view.parties, waiting)
+    waiting = [party for party in view.parties if party.judged.rule in STARTUPS]
+    others = [party for party in parties_without(view.parties, waiting) if not party.judged.idle]
     if not waiting or not others or view.of(*COMMUNICATION, "implicit", "init", "teardown", "fatal"):
         return None
     if not all(map(_sleeps_on, others)) or any(party.index in view.moved for party in others):
@@ -42,8 +42,7 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
 def _sleeps_on(party: Party) -> bool:
     """Whether it sleeps in the call of the first copy, and not for a time that it has chosen."""
     thread = party.thread
-    asleep = thread is not None and thread.state == "S" and thread.switches == 0 and thread.sleeps is None
-    return asleep and not party.judged.idle
+    return thread is not None and thread.state == "S" and thread.switches == 0 and thread.sleeps is None
 
 
 LOST = (does_not_start,)

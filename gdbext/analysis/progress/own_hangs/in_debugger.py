@@ -13,7 +13,7 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.frames.python.standard_library import DEBUGGER
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence, ThreadJudgement
 
@@ -50,8 +50,8 @@ def held_by_debugger(view: JobView) -> Optional[Candidate]:
 
 
 def stopped_by_signal(view: JobView) -> Optional[Candidate]:
-    """Of a job of which no rank waits for another one, a process does not run before somebody resumes it."""
-    stopped = [party for party in view.gone if party.group == "stopped"]
+    """An engine core, a front end, ... does not run before somebody resumes it, and no rank waits for another one."""
+    stopped = [party for party in view.gone if party.group == "stopped" and party.process.role != RANK]
     if view.given is not Given.LIVE or not stopped or view.of(*COMMUNICATION, "init", "teardown", "gone"):
         return None
     others = parties_without(view.parties, stopped)

@@ -113,9 +113,9 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     takes what comes from outside, and may set a future."""
     own = (task for task in loop.process.tasks if task.thread == loop.lwp)
     tasks = [task for task in own if task.frames and not task.limited]
-    owed = [task for task in tasks if awaits_engine(task)]
+    owed = [task for task in tasks if is_request(task)]
     if owed:
-        yield f"{of_engine(owed)} of {loop.process.label} for an answer of the engine"
+        yield waiting_requests(owed, loop.process.label)
     for task in tasks:
         if _kind(task) in (LOCKS, TURNS, CHANGES):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for another task"
@@ -129,23 +129,35 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
 
 
-def awaits_engine(task: PythonTask) -> Optional[Frame]:
-    """Where a client's request waits for what the engine answers."""
-    return next(
-        (
-            frame
-            for frame in task.frames
-            for function, file in _ENGINE_ANSWERS
-            if function.search(frame.function or "") and file.search(frame.file or "")
-        ),
-        None,
+def is_request(task: PythonTask) -> bool:
+    """Whether a client's request waits in it for what the engine answers, or on the way to the engine; not for the
+    client to read."""
+    return _engine_call(task) is not None and _kind(task) != ROOM
+
+
+def waiting_requests(tasks: Sequence[PythonTask], front_end: str) -> str:
+    """`2 requests wait in AsyncLLM.generate (async_llm.py:767) of front end for an answer of the engine`; else what one
+    waits for before the engine has it."""
+    first = next((task for task in tasks if is_on_the_way(task)), tasks[0])
+    spot, what = place(_engine_call(first)), "an answer of the engine"
+    if is_on_the_way(first):
+        spot, what = _place(first), "another task there"
+    return (
+        f"{counted(len(tasks), 'request')} {'waits' if len(tasks) == 1 else 'wait'} in {spot} of {front_end} for {what}"
     )
 
 
-def of_engine(tasks: Sequence[PythonTask]) -> str:
-    """`2 requests wait in AsyncLLM.generate (async_llm.py:767)`."""
-    waits = "waits" if len(tasks) == 1 else "wait"
-    return f"{counted(len(tasks), 'request')} {waits} in {place(awaits_engine(tasks[0]))}"
+def is_on_the_way(task: PythonTask) -> bool:
+    """Whether another task of the front end must let it go on to the engine."""
+    return _kind(task) in (LOCKS, TURNS, CHANGES)
+
+
+def _engine_call(task: PythonTask) -> Optional[Frame]:
+    """Where it waits for what the engine answers."""
+    for frame in task.frames:
+        if any(call.search(frame.function or "") and file.search(frame.file or "") for call, file in _ENGINE_ANSWERS):
+            return frame
+    return None
 
 
 def _ends_something(task: PythonTask) -> bool:

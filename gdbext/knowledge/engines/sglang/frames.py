@@ -6,8 +6,6 @@ from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python
 from gdbext.knowledge.frame_precedence import PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
-STARTUP_WAITS = ("sglang-schedulers-start",)
-
 RULES: Tuple[FrameRule, ...] = (
     python_wait(
         "sglang-schedulers-start",

@@ -6,9 +6,6 @@ from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python
 from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
-WORKER_ANSWER = "vllm-worker-answer"
-STARTUP_WAITS = ("vllm-queue-setup", "vllm-workers-start", "vllm-core-starts", "vllm-handshake")
-
 RULES: Tuple[FrameRule, ...] = (
     python_wait(
         "vllm-batch-result",
@@ -61,6 +58,15 @@ RULES: Tuple[FrameRule, ...] = (
         rank=PYTHON + 6,
     ),
     python_wait(
+        "vllm-supervisor",
+        "ipc-queue",
+        r"wait_for_completion_or_failure",
+        r"vllm/v1/utils\.py$",
+        "v1/utils.py: the process that has started several API servers waits for the end of one",
+        rank=PYTHON + 6,
+        idle=True,
+    ),
+    python_wait(
         "vllm-loop-idle",
         "ipc-queue",
         QUEUE_WAITS,
@@ -91,12 +97,13 @@ RULES: Tuple[FrameRule, ...] = (
         "engine background",
     ),
     python_wait(
-        WORKER_ANSWER,
+        "vllm-worker-answer",
         "ipc-queue",
         r"dequeue",
         r"shm_broadcast\.py$",
         "v1/executor/multiproc_executor.py: the engine core waits for what its workers answer",
         rank=PYTHON + 6,
+        idle=True,
         by=r"get_response",
     ),
     python_wait(
