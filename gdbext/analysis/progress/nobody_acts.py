@@ -121,9 +121,8 @@ def _beats(view: JobView, one: Party) -> bool:
 def _has_changed(view: JobView, one: Party) -> bool:
     """Whether the local variables of its Python functions were others in one of the looks."""
     now = one.thread.marks if one.thread is not None else ()
-    processes = (process for look in view.before for process in look.snapshot.processes)
-    own = (process for process in processes if process.identity == one.process.identity)
-    before = (thread.marks for process in own for thread in process.threads if thread.lwp == one.lwp)
+    own = (look.same_process(one.process) for look in view.before)
+    before = (thread.marks for process in own if process for thread in process.threads if thread.lwp == one.lwp)
     return any(marks_differ(marks, now) for marks in before)
 
 
@@ -165,9 +164,8 @@ def _ran(view: JobView) -> bool:
         return True
     looks = [*view.before, view]
     for old, new in zip(looks, looks[1:]):
-        then = {process.identity: process for process in old.snapshot.processes}
         for process in new.snapshot.processes:
-            was = then.get(process.identity)
+            was = old.same_process(process)
             waiting = (thread for thread in process.threads if for_ever(thread))
             if was is not None and any(ran_between(was, process, thread.id) for thread in waiting):
                 return True

@@ -299,13 +299,10 @@ def _is_fed_by_writer(view: JobView, party: Party) -> bool:
     loop takes to be called one."""
     if party.kind not in FED_KINDS or not view.before or not looked_long(view):
         return False
-    looks = (one.process.activity for look in (*view.before, view) for one in look.parties if _is_same(one, party))
-    rates = [(one.written_bytes or 0) / one.seconds for one in looks if one is not None and one.seconds > 0]
+    looks = filter(None, (look.same_process(party.process) for look in (*view.before, view)))
+    activities = filter(None, (one.activity for one in looks))
+    rates = [(one.written_bytes or 0) / one.seconds for one in activities if one.seconds > 0]
     return len(rates) > len(view.before) and min(rates) >= WRITTEN_PER_SECOND
-
-
-def _is_same(one: Party, other: Party) -> bool:
-    return one.process.identity == other.process.identity and one.thread is not None
 
 
 def _joined(view: JobView, party: Party) -> List[Party]:

@@ -82,7 +82,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
 
 def moves_about(view: JobView, party: Party) -> bool:
     """Whether it was at another place in the look before this one."""
-    then = _same(view.before[-1], party) if view.before else None
+    then = view.before[-1].same_party(party) if view.before else None
     return then is not None and not _one_place(_place(then), _place(party))
 
 
@@ -164,17 +164,17 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
 
 def _worked_before(view: JobView, party: Party) -> bool:
     """Whether the kernel's counters showed in an earlier look that it works."""
-    earlier = (_same(look, party) for look in view.before)
+    earlier = (look.same_party(party) for look in view.before)
     return any(one is not None and is_at_work(one) for one in earlier)
 
 
 def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, waiting: Sequence[Party]) -> bool:
     """Whether between two looks nobody moved."""
-    then = _same(earlier, party)
+    then = earlier.same_party(party)
     if then is None or not is_alive(then) or not _one_place(_place(then), _place(party)) or _returned(then, party):
         return False
     for one in waiting:
-        old, new = _same(earlier, one), _same(later, one)
+        old, new = earlier.same_party(one), later.same_party(one)
         if old is None or new is None or _place(old) != _place(one) or new.index in later.moved:
             return False
         if ran_between(old.process, new.process, one.id):
@@ -193,11 +193,6 @@ def _returned(then: Party, now: Party) -> bool:
             break
         python = depth if new.language == "python" else python
     return returned_between(then.thread, now.thread, len(now.thread.calls) - 1 - python)
-
-
-def _same(view: JobView, party: Party) -> Optional[Party]:
-    """The party of the same process in another look."""
-    return next((one for one in view.parties if one.process.identity == party.process.identity), None)
 
 
 def _place(party: Party) -> _Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
@@ -208,6 +208,22 @@ class JobView:
     def stands_still(self) -> bool:
         """Whether two looks prove that nobody went on."""
         return bool(self.parties) and all(party.index in self.still for party in self.parties)
+
+    def same_process(self, process: RankSnapshot) -> Optional[RankSnapshot]:
+        """What this look saw of a process of another one."""
+        return self._by_identity.get(process.identity)
+
+    def same_party(self, party: Party) -> Optional[Party]:
+        """What stands here for the process of a party of another look."""
+        return self._parties_by_identity.get(party.process.identity)
+
+    @cached_property
+    def _by_identity(self) -> Dict[Tuple[object, ...], RankSnapshot]:
+        return {process.identity: process for process in self.snapshot.processes}
+
+    @cached_property
+    def _parties_by_identity(self) -> Dict[Tuple[object, ...], Party]:
+        return {party.process.identity: party for party in reversed(self.parties)}  # where threads are ranks the first
 
     @cached_property
     def complete(self) -> bool:

@@ -66,9 +66,9 @@ def _computes(one: Party) -> bool:
 
 def _stood(view: JobView, parties: Sequence[Party]) -> bool:
     """Whether none of them has had a processor from one look to the next."""
-    looks = [{process.identity: process for process in look.snapshot.processes} for look in (*view.before, view)]
+    looks = (*view.before, view)
     for old, new in zip(looks, looks[1:]):
-        pairs = ((old.get(one.process.identity), new.get(one.process.identity), one) for one in parties)
+        pairs = ((old.same_process(one.process), new.same_process(one.process), one) for one in parties)
         if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
             return False
     return True

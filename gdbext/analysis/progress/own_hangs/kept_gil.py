@@ -119,11 +119,11 @@ def _in_all_looks(view: JobView, one: Party, gil: Optional[bool]) -> bool:
 
 
 def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
+    process = look.same_process(one.process)
     threads = [
         thread
-        for process in look.snapshot.processes
-        for thread in process.threads
-        if process.identity == one.process.identity and thread.lwp == one.lwp and (gil is None or thread.gil is gil)
+        for thread in (process.threads if process is not None else ())
+        if thread.lwp == one.lwp and (gil is None or thread.gil is gil)
     ]
     marks: List[int] = [mark for thread in threads for mark in thread.marks]
     return tuple(marks) if all(marks) else ()

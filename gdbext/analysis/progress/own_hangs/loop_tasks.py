@@ -170,12 +170,8 @@ def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
 
 def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bool:
     """Whether an earlier look saw the same: of a loop that works somebody may give up after a while."""
-    return any(
-        all(task in process.tasks for task in circle)
-        for earlier in view.before
-        for process in earlier.snapshot.processes
-        if process.identity == loop.process.identity
-    )
+    earlier = (look.same_process(loop.process) for look in view.before)
+    return any(process is not None and all(task in process.tasks for task in circle) for process in earlier)
 
 
 def _is_lock(task: PythonTask) -> bool:
