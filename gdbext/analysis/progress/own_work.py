@@ -106,11 +106,11 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
-    """All that moves are threads that sleep for a moment again and again, or that work beside one which waits for a
-    lock that nobody is known to have: they may feed the others, or only watch."""
+    """All that moves are threads that sleep for a moment again and again, that write, or that work beside one which
+    waits for a lock that nobody is known to have: they may feed the others, or only watch."""
     if not is_independent_job(view):
         return None
-    polls = [party for party in view.parties if _beside_lock(view, party)]
+    polls = [party for party in view.parties if _beside_lock(view, party) or _beside_writer(view, party)]
     if not looked_long(view):
         polls += [party for party in parties_without(view.parties, polls) if _polls(view, party)]
     others = [party for party in parties_without(view.parties, polls) if not is_working(view, party)]
@@ -249,7 +249,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return busy_child(party) is not None
-    if _has_joined(party) or _worked_between_tries(party) or _is_fed_by_writer(view, party):
+    if _has_joined(party) or _worked_between_tries(party):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
@@ -294,10 +294,10 @@ def _worked_between_tries(party: Party) -> bool:
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
 
 
-def _is_fed_by_writer(view: JobView, party: Party) -> bool:
+def _beside_writer(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own, and its process has written without a pause for as long as an endless
-    loop takes to be called one."""
-    if party.kind not in FED_KINDS or not view.before or not looked_long(view):
+    loop takes to be called one: what it waits for, or a log of those that wait."""
+    if party.kind not in FED_KINDS or wants_lock(party) or not view.before or not looked_long(view):
         return False
     looks = filter(None, (look.same_process(party.process) for look in (*view.before, view)))
     activities = filter(None, (one.activity for one in looks))
