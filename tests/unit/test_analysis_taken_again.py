@@ -62,23 +62,78 @@ def test_who_keeps_the_gil_while_only_its_own_process_can_answer_is_named(fields
 NAPS = ("clock_nanosleep@libc.so.6", "std::this_thread::sleep_for@libc.so.6")
 
 
-def forks(*calls, threads=1, kind="condvar", **fields):
+def forks(
+    *calls,
+    threads=1,
+    kind="condvar",
+    rest=AT_REST,
+    file="pipe:[7]",
+    shared=False,
+    handlers=None,
+    seconds=21.0,
+    **fields,
+):
     """A program with two threads, and its child, whose end of a pipe it reads."""
-    peer = Peer(100, "pipe:[7]", (101,), ("S",), ("engine",))
+    peer = Peer(100, file, (101,), ("S",), ("engine",))
     reads = stack("read@libc.so.6", "start@engine run.cpp:5", "main@engine", syscall=READ, state="S", switches=0)
     more = {"syscall": FUTEX, "state": "S", "switches": 0, **fields}
-    locks = () if "sleeps" in fields else (LockWait(101, kind, 0x20, Missing("none"), still=True),)
+    wait = LockWait(101, kind, 0x20, Missing("none"), still=True, shared=shared)
+    locks = () if "sleeps" in fields else (wait,)
     child = process(1, *[stack(*calls, "start@engine run.cpp:4", "main@engine", **more)] * threads, locks=locks)
-    parent = replace(process(0, reads, AT_REST, peers=(peer,)), title="engine")
-    return judge(live(parent, replace(child, title="engine"))).verdict
+    parent = replace(process(0, reads, rest, peers=(peer,)), title="engine")
+    return over_time(parent, replace(child, title="engine", handlers=handlers), seconds=seconds)
+
+
+NAP = {"syscall": (230, 0, 0, 1, 1, 0, 0), "sleeps": 0.001, "switches": 500}
 
 
 def test_a_forked_child_that_tries_a_lock_again_and_again_waits_for_a_thread_of_its_parent():
-    nap = {"syscall": (230, 0, 0, 1, 1, 0, 0), "sleeps": 0.001, "switches": 500}
-    found = forks(*NAPS, "Heap::lock@engine heap.cpp:5", **nap)
-    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
-    for call, threads in (("Heap::lookup@engine heap.cpp:5", 1), ("Heap::lock@engine heap.cpp:5", 2)):
-        assert forks(*NAPS, call, threads=threads, **nap).cause != "fork-after-cuda"
+    found = forks(*NAPS, "Heap::lock@engine heap.cpp:5", **NAP)
+    assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", "low", (1,))
+
+
+@pytest.mark.parametrize(
+    ("call", "fields"),
+    [
+        ("Heap::lookup@engine heap.cpp:5", {}),
+        ("Heap::lock@engine heap.cpp:5", {"threads": 2}),
+        ("Ring::acquire@engine ring.cpp:5", {}),
+        ("Lease.lock@lease.py:5", {}),
+        ("Heap::lock@engine heap.cpp:5", {"seconds": 5.0}),
+        ("Heap::lock@engine heap.cpp:5", {"rest": replace(AT_REST, switches=3)}),
+    ],
+    ids=["another name", "another thread", "a slot", "of Python", "not for long", "its parent works"],
+)
+def test_who_looks_again_for_what_others_may_give_is_not_called_forked(call, fields):
+    found = forks(*NAPS, call, **NAP, **fields)
+    assert found.cause in ("unknown", "not-a-hang") and not found.finding
+
+
+@pytest.mark.parametrize(
+    ("calls", "fields", "confidence"),
+    [
+        (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore"}, "medium"),
+        (("sem_wait@libc.so.6", "Pool::run@libpool.so pool.cpp:30"), {"kind": "semaphore"}, "low"),
+        (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore", "handlers": (2, 11, 15)}, ""),
+        (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore", "shared": True}, ""),
+        (("lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6"), {"handlers": (15,)}, "medium"),
+        (("__libc_pause@libc.so.6",), {"syscall": (34, 0, 0, 0, 0, 0, 0)}, ""),
+        (("__GI___sigsuspend@libc.so.6",), {"syscall": (130, 0, 0, 0, 0, 0, 0)}, ""),
+    ],
+    ids=[
+        "a lock",
+        "a semaphore",
+        "with a handler",
+        "that is shared",
+        "a mutex",
+        "a signal",
+        "a signal that it lets come",
+    ],
+)
+def test_a_child_at_rest_is_not_called_forked_beside_a_lock(calls, fields, confidence):
+    found = forks(*calls, "serve@engine run.cpp:3", file="pid 101", **fields)
+    assert (found.cause == "fork-after-cuda") == bool(confidence)
+    assert not confidence or found.confidence == confidence
 
 
 def test_the_only_thread_of_a_forked_child_waits_for_a_pool_that_stayed_behind():

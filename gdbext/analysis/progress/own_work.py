@@ -326,7 +326,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party) or naps_for_end(party):
+    if _sleeps_for_a_moment(party) or naps_for_end(party) or naps_for_lock(party):
         return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))
