@@ -45,18 +45,36 @@ def test_who_may_get_the_lock_is_no_deadlock_of_its_own(threads):
     assert "further out on the same stack" not in judge(live(process(0, *threads))).verdict.summary
 
 
-def receives(*, pid=100, gil=True):
+def receives(*others, pid=100, gil=True):
     peer = Peer(100, "tcp 127.0.0.1:1 - 127.0.0.1:2", (pid,), ("S",), ("python",))
     main = stack("recv@libc.so.6", "connect@libext.so ext.cpp:9", *MAIN, syscall=READ, state="S", switches=0, gil=gil)
     waits = stack("pthread_cond_timedwait@libc.so.6", "take_gil@python3", "serve@store.py:9", state="S", switches=9)
-    return process(0, main, waits, peers=(peer,), locks=(LockWait(110, "gil", 0x10, 100, still=True),))
+    return process(0, main, waits, *others, peers=(peer,), locks=(LockWait(110, "gil", 0x10, 100, still=True),))
 
 
 @pytest.mark.parametrize(("fields", "named"), [({}, True), ({"pid": 200}, False), ({"gil": False}, False)])
 def test_who_keeps_the_gil_while_only_its_own_process_can_answer_is_named(fields, named):
-    found = judge(live(receives(**fields))).verdict
-    assert ("the other end of that connection is in the same process" in found.summary) == named
+    found = over_time(receives(**fields))
+    assert (ITS_OWN in found.summary) == named
     assert not named or (found.cause, found.confidence) == ("gil-deadlock", "medium")
+
+
+ITS_OWN = "the other end of that connection is in the same process"
+RECEIVES = stack("recv@libc.so.6", "reader@libext.so ext.cpp:6", syscall=READ, state="S", switches=0)
+COMPUTES = stack("gemm@libext.so", "main@engine", state="R", cpu=0.9, switches=50)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "seconds"),
+    [
+        ((receives(RECEIVES),), 21.0),
+        ((receives(), process(1, COMPUTES)), 21.0),
+        ((receives(),), 5.0),
+    ],
+    ids=["a thread waits for something else", "another process works", "not for long"],
+)
+def test_who_keeps_the_gil_while_somebody_may_bring_the_answer_is_not_named(jobs, seconds):
+    assert ITS_OWN not in over_time(*jobs, seconds=seconds).summary
 
 
 NAPS = ("clock_nanosleep@libc.so.6", "std::this_thread::sleep_for@libc.so.6")

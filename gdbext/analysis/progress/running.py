@@ -96,6 +96,16 @@ def has_acted(one: Party) -> bool:
     return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
 
 
+def stood(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether none of them has had a processor from one look to the next."""
+    looks = (*view.before, view)
+    for old, new in zip(looks, looks[1:]):
+        pairs = ((old.same_process(one.process), new.same_process(one.process), one) for one in parties)
+        if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
+            return False
+    return True
+
+
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
     call = thread.syscall

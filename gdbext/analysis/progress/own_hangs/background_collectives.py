@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.named_waits import collective_call, mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_active, looked_long
+from gdbext.analysis.progress.running import stood
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
@@ -30,7 +30,7 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
     places = closed(told_apart(_processes(view, parties), lambda one: calls[one.index]))
     what = f"{who(_processes(view, parties))} wait in {places} for threads of their own to carry it out"
     computing = any(_computes(one) for party in parties for one in threads_of(view, party.index))
-    if computing or not looked_long(view) or not _stood(view, parties):
+    if computing or not looked_long(view) or not stood(view, parties):
         summary = f"It is not clear yet whether anything hangs: {what}. It may just take long."
         return not_clear(view, summary, evidence_of((), parties), parties)
     (usual, count), *others = Counter(map(_asked_at, parties)).most_common()
@@ -62,16 +62,6 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
 def _computes(one: Party) -> bool:
     """Whether it works on something; who looks again and again for what was asked only naps in between."""
     return is_active(one) and one.thread is not None and one.thread.sleeps is None
-
-
-def _stood(view: JobView, parties: Sequence[Party]) -> bool:
-    """Whether none of them has had a processor from one look to the next."""
-    looks = (*view.before, view)
-    for old, new in zip(looks, looks[1:]):
-        pairs = ((old.same_process(one.process), new.same_process(one.process), one) for one in parties)
-        if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
-            return False
-    return True
 
 
 def _processes(view: JobView, mains: Sequence[Party]) -> Sequence[Party]:
