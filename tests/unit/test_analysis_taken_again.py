@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
-from gdbext.model.activity import Activity
+from gdbext.model.activity import Activity, Child
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
@@ -15,6 +15,9 @@ from tests.unit.test_analysis_own_hangs import over_time
 
 ACQUIRES = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "lock_PyThread_acquire_lock@python3")
 INNER, HANDLER, OUTER = "Log.write@log.py:26", "Server.on_signal@server.py:50", "Log.write@log.py:31"
+SIGNAL = "_PyErr_CheckSignalsTstate@python3"
+RECEIVES = stack("recv@libc.so.6", "reader@libext.so ext.cpp:6", syscall=READ, state="S", switches=0)
+COMPUTES = stack("gemm@libext.so", "main@engine", state="R", cpu=0.9, switches=50)
 AT_REST = stack("epoll_wait@libc.so.6", "poll@engine io.cpp:5", syscall=FUTEX, state="S", switches=0)
 
 
@@ -22,11 +25,23 @@ def writes(*frames, acquires=ACQUIRES, **fields):
     return stack(*acquires, *frames, *MAIN, **{"syscall": FUTEX, "state": "S", "switches": 0, **fields})
 
 
-def test_a_function_that_a_handler_calls_again_waits_for_the_lock_that_it_has():
-    found = judge(live(process(0, writes(INNER, HANDLER, OUTER)))).verdict
+@pytest.mark.parametrize(
+    "called", [(HANDLER, SIGNAL), (HANDLER, "slot_tp_finalize@python3"), ("Log.__del__@log.py:9",)], ids=str
+)
+def test_a_function_that_a_handler_calls_again_waits_for_the_lock_that_it_has(called):
+    found = judge(live(process(0, writes(INNER, *called, OUTER)))).verdict
     assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,))
+    assert found.summary.startswith("Self-deadlock")
     assert "Log.write is at line 31, past line 26" in found.summary
     assert "threading.RLock" in found.remedies[0].action
+    beside = judge(live(process(0, writes(INNER, *called, OUTER), RECEIVES))).verdict
+    assert (beside.cause, beside.confidence) == ("lock-order-deadlock", "low")
+
+
+def test_locks_of_two_objects_may_have_equal_code():
+    found = judge(live(process(0, writes(INNER, HANDLER, OUTER)))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "low", (0,))
+    assert "If that is the same lock, it waits for itself" in found.summary
 
 
 @pytest.mark.parametrize(
@@ -37,12 +52,38 @@ def test_a_function_that_a_handler_calls_again_waits_for_the_lock_that_it_has():
         (writes(INNER, HANDLER, "Log.write@other.py:31"),),
         (writes(INNER, HANDLER, OUTER, switches=3),),
         (writes(INNER, HANDLER, OUTER, acquires=(*ACQUIRES[:2], "rlock_acquire@python3")),),
-        (writes(INNER, HANDLER, OUTER), stack("gemm@libext.so", "work@libext.so", state="R", cpu=0.9, switches=9)),
+        (writes(INNER, HANDLER, OUTER, acquires=ACQUIRES[:2]),),
+        (writes(INNER, SIGNAL, OUTER), stack("gemm@libext.so", "work@libext.so", state="R", cpu=0.9, switches=9)),
+        (writes(INNER, HANDLER, OUTER), RECEIVES),
     ],
-    ids=["once", "before the line", "another file", "it was woken", "taken again by its owner", "a thread works"],
+    ids=[
+        "once",
+        "before the line",
+        "another file",
+        "it was woken",
+        "taken again by its owner",
+        "perhaps taken again by its owner",
+        "a thread works",
+        "a thread may have it",
+    ],
 )
 def test_who_may_get_the_lock_is_no_deadlock_of_its_own(threads):
     assert "further out on the same stack" not in judge(live(process(0, *threads))).verdict.summary
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"locks": (LockWait(100, "mutex", 0x10, 110),)}, {"activity": Activity(1.0, children=(Child("python", 9, 0.9),))}],
+    ids=["another thread has it", "a child works"],
+)
+def test_a_lock_whose_holder_is_known_or_may_wait_for_a_child_is_not_its_own(fields):
+    one = process(0, writes(INNER, HANDLER, OUTER), **fields)
+    assert "further out on the same stack" not in judge(live(one)).verdict.summary
+
+
+def test_a_lock_is_not_its_own_while_another_process_works():
+    one, other = process(0, writes(INNER, HANDLER, OUTER)), process(1, COMPUTES)
+    assert "further out on the same stack" not in judge(live(one, other)).verdict.summary
 
 
 def receives(*others, pid=100, gil=True):
@@ -60,8 +101,6 @@ def test_who_keeps_the_gil_while_only_its_own_process_can_answer_is_named(fields
 
 
 ITS_OWN = "the other end of that connection is in the same process"
-RECEIVES = stack("recv@libc.so.6", "reader@libext.so ext.cpp:6", syscall=READ, state="S", switches=0)
-COMPUTES = stack("gemm@libext.so", "main@engine", state="R", cpu=0.9, switches=50)
 
 
 @pytest.mark.parametrize(
