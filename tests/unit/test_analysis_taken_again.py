@@ -10,13 +10,16 @@ from gdbext.model.activity import Activity, Child
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
-from tests.unit.test_analysis_at_work import FUTEX, MAIN, READ, live, process
+from tests.unit.test_analysis_at_work import FUTEX, LOOPS, MAIN, READ, SELECTS, live, process
 from tests.unit.test_analysis_own_hangs import over_time
 
 ACQUIRES = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "lock_PyThread_acquire_lock@python3")
 INNER, HANDLER, OUTER = "Log.write@log.py:26", "Server.on_signal@server.py:50", "Log.write@log.py:31"
 SIGNAL = "_PyErr_CheckSignalsTstate@python3"
 RECEIVES = stack("recv@libc.so.6", "reader@libext.so ext.cpp:6", syscall=READ, state="S", switches=0)
+LOOP = stack(
+    "epoll_wait@libc.so.6", *SELECTS[1:], *LOOPS, syscall=(232, 5, 1, 1, 0xFFFFFFFF, 0, 0), state="S", switches=0
+)
 COMPUTES = stack("gemm@libext.so", "main@engine", state="R", cpu=0.9, switches=50)
 AT_REST = stack("epoll_wait@libc.so.6", "poll@engine io.cpp:5", syscall=FUTEX, state="S", switches=0)
 
@@ -55,6 +58,7 @@ def test_locks_of_two_objects_may_have_equal_code():
         (writes(INNER, HANDLER, OUTER, acquires=ACQUIRES[:2]),),
         (writes(INNER, SIGNAL, OUTER), stack("gemm@libext.so", "work@libext.so", state="R", cpu=0.9, switches=9)),
         (writes(INNER, HANDLER, OUTER), RECEIVES),
+        (writes(INNER, HANDLER, OUTER), LOOP),
     ],
     ids=[
         "once",
@@ -65,6 +69,7 @@ def test_locks_of_two_objects_may_have_equal_code():
         "perhaps taken again by its owner",
         "a thread works",
         "a thread may have it",
+        "a task of a loop may have it",
     ],
 )
 def test_who_may_get_the_lock_is_no_deadlock_of_its_own(threads):

@@ -34,7 +34,7 @@ def taken_further_out(view: JobView) -> Optional[Candidate]:
             continue
         inner, outer, reentered = again
         others = [one for one in threads_of(view, party.index) if one.thread is not party.thread]
-        holders = [one for one in others if not (one.judged.idle or _want_the_same(one, party))]
+        holders = [one for one in others if not _want_the_same(one, party)]
         if any(map(has_acted, others)) or (not reentered and (holders or _others_work(view, party))):
             continue
         place = f"further out on the same stack {inner.function} is at line {outer.line}, past line {inner.line}"
@@ -48,7 +48,7 @@ def taken_further_out(view: JobView) -> Optional[Candidate]:
         victims = parties_without(view.parties, [party])
         return Candidate(
             cause="lock-order-deadlock",
-            confidence="medium" if reentered and not holders else "low",
+            confidence="medium" if reentered and all(one.judged.idle for one in holders) else "low",
             summary=summary,
             culprits=(party,),
             victims=tuple(victims),
