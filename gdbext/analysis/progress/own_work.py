@@ -169,7 +169,7 @@ def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
     if begun(view, party):
         return False
-    if party.judged.idle or _listens(view, party):
+    if party.judged.idle or listens(view, party):
         return not waits_for_child(view, party)
     return _is_fed(view, party)
 
@@ -182,7 +182,7 @@ def _is_fed(view: JobView, party: Party) -> bool:
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:
-    return party.judged.idle or _listens(view, party) or _is_fed(view, party)
+    return party.judged.idle or listens(view, party) or _is_fed(view, party)
 
 
 def waits_for_child(view: JobView, party: Party) -> bool:
@@ -192,7 +192,7 @@ def waits_for_child(view: JobView, party: Party) -> bool:
     return any(one.judged.rule in CHILD_WAITS for one in threads_of(view, party.index, lambda one: one.helper is None))
 
 
-def _listens(view: JobView, party: Party) -> bool:
+def listens(view: JobView, party: Party) -> bool:
     """Whether it waits for whoever connects: by itself, or by a thread of the library that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
