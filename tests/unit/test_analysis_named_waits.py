@@ -279,6 +279,8 @@ def test_a_list_of_many_ready_ranks_is_read_to_its_end(size):
     answer = judge(parse_files([("log", f"Stalled ops: conv_1 [ready ranks: {listed}]\n".encode())]))
     assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [70]
     assert "rank 70 has not submitted it" in answer.verdict.summary
+    waiting = {answer.snapshot.processes[index].rank for index in answer.verdict.victims}
+    assert waiting == set(range(size)) - {70}
 
 
 def test_a_stack_of_torch_that_was_escaped_for_markdown_is_read():
