@@ -210,6 +210,19 @@ def test_the_only_thread_of_a_forked_child_waits_for_a_pool_that_stayed_behind()
     assert forks(*waits, kind="semaphore").cause != "fork-after-cuda"  # a handler may post it
 
 
+@pytest.mark.parametrize(
+    ("handlers", "cause"), [((2, 11), "lock-order-deadlock"), ((2, 15), "unknown")], ids=["none", "of SIGTERM"]
+)
+def test_a_child_that_a_handler_may_end_may_rest(handlers, cause):
+    waits = ("wait4@libc.so.6", "Popen.poll@multiprocessing/popen_fork.py:27")
+    parent = stack(*waits, *MAIN, syscall=(61, 101, 0, 0, 0, 0, 0), state="S", switches=0)
+    child = stack("sem_wait@libc.so.6", *ACQUIRES[1:], "Condition.wait@threading.py:327", "Event.wait@threading.py:629",
+                  *MAIN, syscall=FUTEX, state="S", switches=0)  # fmt: skip
+    peer, wait = Peer(100, "pid 101", (101,)), LockWait(101, "semaphore", 0x20, Missing("none"), still=True)
+    rests = process(1, child, locks=(wait,), handlers=handlers, python="3.11")
+    assert judge(live(process(0, parent, peers=(peer,)), rests)).verdict.cause == cause
+
+
 QUEUE = ("futex_wait@libc.so.6", "PyThread_acquire_lock_timed@python3", "Queue.get@queue.py:171", "main@run.py:3")
 
 

@@ -19,7 +19,7 @@ from gdbext.analysis.progress.own_work import (
     looked_long,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
-from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
+from gdbext.analysis.progress.running import asks_for_file, ended_by_handlers, for_ever, handler_of, was_woken
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -57,6 +57,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         return None
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
+    if all(one.judged.rule in CHILD_WAITS for one in asking) and any(map(_may_be_told_to_end, view.parties)):
+        return None
     late = [] if sleeping else [one for one in asking if _came_late(view, one)]
     blamed = _of(view, sleeping) or _of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
     victims = parties_without(view.parties, blamed)
@@ -154,6 +156,11 @@ def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
     ends = other_ends(one)
     known = bool(ends) or has_code(one, Code.ANYBODY) or one.judged.rule in LOADER_WAITS or _sleeps_long(one)
     return not known or any(not ours.issuperset(pids) for pids in ends)
+
+
+def _may_be_told_to_end(one: Party) -> bool:
+    """Whether a signal's handler may end its wait: for that a child may rest whose parent waits for its end."""
+    return ended_by_handlers(one) and handler_of(one.process) is not None
 
 
 def _ran(view: JobView) -> bool:

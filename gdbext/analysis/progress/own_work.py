@@ -13,7 +13,7 @@ from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
+from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -307,7 +307,7 @@ def _beside_writer(view: JobView, party: Party) -> bool:
 
 def _joined(view: JobView, party: Party) -> List[Party]:
     """The thread whose end it waits for, or that has the lock that it waits for, as memory shows it."""
-    ends = {wait.owner for wait in party.process.locks if wait.thread == party.lwp}
+    ends = {wait.owner for wait in own_locks(party)}
     return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
 
 

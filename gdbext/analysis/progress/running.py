@@ -17,9 +17,12 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import what, where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
 from gdbext.knowledge.runtimes.system_calls import POLL, RESTART
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -104,6 +107,22 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
         if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
             return False
     return True
+
+
+def handler_of(process: RankSnapshot) -> Optional[int]:
+    """A signal whose handler may let a thread go on; None where it has none, or nobody knows."""
+    ends = (*OF_RUNTIMES, KEYBOARD) if process.python else tuple(OF_RUNTIMES)
+    return next((one for one in process.handlers or () if one not in ends), None)
+
+
+def own_locks(party: Party) -> List[LockWait]:
+    """What its thread waits for from other threads."""
+    return [wait for wait in party.process.locks if wait.thread == party.lwp]
+
+
+def ended_by_handlers(party: Party) -> bool:
+    """Whether its wait is of a kind that the handler of a signal may end."""
+    return any(BY_HANDLER.get(wait.kind) for wait in own_locks(party))
 
 
 def for_ever(thread: ThreadStack) -> bool:

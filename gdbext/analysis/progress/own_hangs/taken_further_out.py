@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.progress.running import has_acted
+from gdbext.analysis.progress.running import has_acted, own_locks
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads, threads_of
@@ -60,9 +60,8 @@ def taken_further_out(view: JobView) -> Optional[Candidate]:
 
 def _want_the_same(one: Party, party: Party) -> bool:
     """Whether two threads wait for one lock: neither has it."""
-    waits = one.process.locks
-    wanted = {wait.address for wait in waits if wait.thread == party.lwp}
-    return any(wait.thread == one.lwp and wait.address in wanted for wait in waits)
+    wanted = {wait.address for wait in own_locks(party)}
+    return any(wait.address in wanted for wait in own_locks(one))
 
 
 def _others_work(view: JobView, party: Party) -> bool:
@@ -75,8 +74,7 @@ def _again(party: Party) -> Optional[Tuple[Frame, Frame, bool]]:
     in the midst of that one."""
     if party.judged.rule != TAKES_LOCK or not stands(party) or not matches_any(_NOT_REENTRANT, calls_of(party)):
         return None
-    own = (wait.owner for wait in party.process.locks if wait.thread == party.lwp)
-    if any(isinstance(owner, int) and owner != party.lwp for owner in own):
+    if any(isinstance(wait.owner, int) and wait.owner != party.lwp for wait in own_locks(party)):
         return None
     calls = party.thread.calls if party.thread is not None else ()
     first, *rest = [at for at, frame in enumerate(calls) if frame.language == "python"] or [0]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Iterator, List, Mapping, Optional, Tuple
 
+from gdbext.analysis.progress.running import handler_of
 from gdbext.analysis.view.candidate import shows
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import label_list
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges.other_frames import handler_of, left_by_fork
+from gdbext.analysis.waits.edges.other_frames import left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, Optional
+from typing import Iterator, Optional
 
 from gdbext.analysis.progress.begun import wants_lock
 from gdbext.analysis.progress.named_waits import naps_for_lock
 from gdbext.analysis.progress.own_work import looked_long
 from gdbext.analysis.progress.pool_tasks import waits_for_result
-from gdbext.analysis.progress.running import has_acted
+from gdbext.analysis.progress.running import ended_by_handlers, handler_of, has_acted, own_locks
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
 from gdbext.knowledge.frames.python import interpreter as python
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER, OF_RUNTIMES
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, NO_OWNER
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.codes import Given
-from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import LockWait
 from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
@@ -81,22 +79,12 @@ def left_by_fork(view: JobView, party: Party) -> Optional[str]:
     """How sure it is that a forked child waits for what only a thread of its parent could give; None: it may not."""
     if not (_is_forked(party) or _has_program_of_parent(view, party)):
         return None
-    by_handler = any(BY_HANDLER.get(wait.kind) for wait in _own_waits(party))
+    by_handler = ended_by_handlers(party)
     if by_handler and handler_of(party.process) is not None:
         return None
     rests = naps_for_lock(party) or (by_handler and not wants_lock(party))  # it may well mean to
     alone = view.given is Given.LIVE and len(party.process.threads) == 1
     return "inferred" if alone and not rests else "assumed"
-
-
-def handler_of(process: RankSnapshot) -> Optional[int]:
-    """A signal whose handler may let a thread go on; None where it has none, or nobody knows."""
-    ends = (*OF_RUNTIMES, KEYBOARD) if process.python else tuple(OF_RUNTIMES)
-    return next((one for one in process.handlers or () if one not in ends), None)
-
-
-def _own_waits(party: Party) -> List[LockWait]:
-    return [wait for wait in party.process.locks if wait.thread == party.lwp]
 
 
 def _is_forked(party: Party) -> bool:
@@ -107,7 +95,7 @@ def _is_forked(party: Party) -> bool:
     waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
     waits = waits or (len(party.process.threads) == 1 and not party.judged.idle and _waits_for_memory(party))
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
-    shared = any(wait.shared for wait in _own_waits(party))
+    shared = any(wait.shared for wait in own_locks(party))
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
 
@@ -115,7 +103,7 @@ def _is_forked(party: Party) -> bool:
 def _waits_for_memory(party: Party) -> bool:
     """Whether it waits without a limit for a change of memory that only another thread of its process can make: a
     semaphore may be posted by a signal's handler, too."""
-    own = (wait for wait in _own_waits(party) if wait.kind in NO_OWNER and not BY_HANDLER.get(wait.kind))
+    own = (wait for wait in own_locks(party) if wait.kind in NO_OWNER and not BY_HANDLER.get(wait.kind))
     return any(wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 
@@ -130,7 +118,7 @@ def _tries_again(party: Party) -> bool:
 def _has_program_of_parent(view: JobView, party: Party) -> bool:
     """The only thread of a process with its parent's program; the parent has more threads, or had one that ran an
     initialiser, and waits for the child's end or its data."""
-    process, own = party.process, _own_waits(party)
+    process, own = party.process, own_locks(party)
     if len(process.threads) != 1 or process.title is None or party.judged.idle or any(wait.shared for wait in own):
         return False
     nameless = any(wait.kind == "futex" and wait.still for wait in own)
