@@ -196,9 +196,10 @@ class RankSnapshot:
 
     @property
     def identity(self) -> Tuple[object, ...]:
-        """What tells the same process in another look at the job: a pid, of a text its rank, else its place."""
+        """What tells the same process in another look at the job: a pid, of a text its rank, else its place. Containers
+        of several hosts may have one name, and number their processes alike."""
         if self.pid is not None:
-            return self.host, self.pid
+            return self.host, self.pid, self.rank
         return ("rank", self.rank) if self.rank is not None else ("index", self.index)
 
 

@@ -34,8 +34,26 @@ def test_ranks_that_all_wait_for_threads_of_their_own_to_reduce_ask_for_differen
     found = over_time(reduces(0), reduces(1, line=12), reduces(2))
     assert (found.cause, found.confidence, found.culprits) == ("collective-mismatch", "low", (1,))
     assert "Pid 101 asked for it elsewhere: in train (train.py:12)." in found.summary
+    assert "Most likely the ranks asked for different operations." in found.summary
     same = over_time(reduces(0), reduces(1))
     assert (same.cause, same.culprits) == ("collective-mismatch", ())
+    assert "different operations" not in same.summary
+
+
+@pytest.mark.parametrize(
+    ("ends", "line", "cause"),
+    [
+        ((101,), 9, "collective-mismatch"),
+        ((999,), 9, "unknown"),
+        (Missing("another host"), 9, "unknown"),
+        ((999,), 12, "collective-mismatch"),
+    ],
+    ids=["a rank", "a server", "unknown", "a server, asked for different things"],
+)
+def test_ranks_that_ask_for_the_same_may_wait_for_a_server(ends, line, cause):
+    peer = Peer(110, "tcp 127.0.0.1:1 - 127.0.0.1:2", ends, ("S",), ("python",))
+    found = over_time(replace(reduces(0), peers=(peer,)), reduces(1, line=line))
+    assert (found.cause, found.finding) == (cause, cause != "unknown")
 
 
 def test_of_two_ranks_that_ask_for_different_things_both_places_are_told():
@@ -261,6 +279,8 @@ def test_a_list_of_many_ready_ranks_is_read_to_its_end(size):
     answer = judge(parse_files([("log", f"Stalled ops: conv_1 [ready ranks: {listed}]\n".encode())]))
     assert [answer.snapshot.processes[index].rank for index in answer.verdict.culprits] == [70]
     assert "rank 70 has not submitted it" in answer.verdict.summary
+    waiting = {answer.snapshot.processes[index].rank for index in answer.verdict.victims}
+    assert waiting == set(range(size)) - {70}
 
 
 def test_a_stack_of_torch_that_was_escaped_for_markdown_is_read():

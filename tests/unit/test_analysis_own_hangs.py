@@ -8,6 +8,7 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child, Ended
+from gdbext.model.codes import Code
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
@@ -220,6 +221,19 @@ NAPPING = stack(*SLEEPS, "fetch@engine net.cpp:8", syscall=NAP, sleeps=1.0, swit
 )
 def test_who_naps_in_a_loop_or_beside_work_is_not_named(threads, activity):
     assert not over_time(process(0, *threads, activity=activity)).finding
+
+
+@pytest.mark.parametrize(
+    ("frames", "peers"),
+    [
+        (RESTS, ()),
+        (("accept4@libc.so.6", "serve@engine net.cpp:8"), (Peer(110, "a socket", Missing("all", Code.ANYBODY)),)),
+    ],
+    ids=["a loop", "it listens"],
+)
+def test_a_server_that_looks_whether_it_is_to_end_is_idle(frames, peers):
+    server = stack(*frames, *MAIN, syscall=EPOLL, state="S", switches=0)
+    assert not over_time(process(0, ends(), server, peers=peers, activity=Activity(1.0))).finding
 
 
 def test_who_naps_for_an_end_is_named_only_after_some_time():

@@ -6,6 +6,7 @@ import pytest
 from stacks import gloo_reducing, job, rank, stack
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.analysis.view.job_view import build_view
 from gdbext.model import exit_status as statuses
 from gdbext.model.activity import Activity
 
@@ -178,3 +179,10 @@ def test_a_loader_whose_worker_sleeps_for_a_while_is_slow_or_stuck(napping, caus
     loads = rank(1, stack(*polls, *ENTRY, state="S", cpu=0.0, switches=0), activity=Activity(2.0, napping=napping))
     found = judge(look(0, loads)).verdict
     assert (found.cause, found.confidence, bool(found.decided_by)) == (cause, confidence, cause == "unknown")
+
+
+def test_processes_of_containers_that_share_a_host_name_and_pids_are_told_apart():
+    one, two = (rank(number, stack("main@engine"), pid=7, host="worker") for number in (0, 1))
+    assert one.identity != two.identity
+    look = build_view(job(one, two), ())
+    assert look.same_process(two) is look.snapshot.processes[1]

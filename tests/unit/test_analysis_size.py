@@ -8,6 +8,7 @@ import pytest
 from gdbext.analysis.stacks import thread_kind
 from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity
 from gdbext.model.job import JobSnapshot, RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.snapshot_files.codec import dump_snapshot, load_snapshot
@@ -72,6 +73,20 @@ def test_thousands(processes, cause):
     # A busy machine is slow at everything; then it counts how the time grows: three times as many ranks, nine times
     # as many pairs.
     assert took < SOON or took < 4.5 * seconds(processes, RANKS // 3, cause)
+
+
+def test_what_thousands_of_processes_wrote_is_compared_in_time_that_grows_with_their_number():
+    def took(many):
+        waits = Frame("get", file="queue.py", line=171, language="python")
+        wrote = Activity(1.0, written_bytes=1 << 20)
+        ranks = [RankSnapshot(one, threads(one, waits), 1000 + one, one, activity=wrote) for one in range(many)]
+        now = JobSnapshot(tuple(ranks), taken_at=21.0, apart=1.0)
+        begin = time.process_time()
+        judge(now, replace(now, taken_at=0.0))
+        return time.process_time() - begin
+
+    long = took(RANKS)
+    assert long < SOON or long < 4.5 * took(RANKS // 3)
 
 
 def seconds(processes, many, cause):

@@ -134,12 +134,8 @@ def _may_only_spin(view: JobView, party: Party) -> bool:
     now = party.thread
     if now is None or not now.marks or not (party.kind == "python-code" or (party.kind in OF_ITS_OWN and now.gil)):
         return False
-    before = [
-        one
-        for one in (view.before[-1].parties if view.before else ())
-        if one.process.identity == party.process.identity
-    ]
-    return not any(marks_differ(one.thread.marks, now.marks) for one in before if one.thread is not None)
+    then = view.before[-1].same_party(party) if view.before else None
+    return then is None or then.thread is None or not marks_differ(then.thread.marks, now.marks)
 
 
 def _exchanged(view: JobView, party: Party) -> bool:

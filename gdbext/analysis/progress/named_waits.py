@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Pattern
 
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.stacks.decisive import is_main
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME, LOCKS_BY_NAME
@@ -24,20 +24,26 @@ _NEAR = 4
 def naps_for_end(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
     must do."""
-    return _ENDS.match(words_of(_naps_in(one))) is not None
+    nap = _naps_in(one)
+    return nap is not None and _is_named(nap, _ENDS)
 
 
 def naps_for_lock(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it takes a lock, and its process has no
-    other thread that could release it."""
-    return len(one.process.threads) == 1 and _LOCKS.match(words_of(_naps_in(one))) is not None
+    other thread that could release it. A lock that Python code tries again is one of a file or of a server."""
+    nap = _naps_in(one) if len(one.process.threads) == 1 else None
+    return nap is not None and nap.language != "python" and _is_named(nap, _LOCKS)
 
 
-def _naps_in(one: Party) -> str:
-    """The function that has sent it to sleep; "" where it does not sleep by its own will."""
+def _is_named(nap: Frame, names: Pattern[str]) -> bool:
+    return names.match(words_of(source_name(nap.function or ""))) is not None
+
+
+def _naps_in(one: Party) -> Optional[Frame]:
+    """The function that has sent it to sleep; None where it does not sleep by its own will."""
     if one.thread is None or one.thread.sleeps is None or one.judged.rule not in OWN_SLEEPS:
-        return ""
-    return next((name for name in map(source_name, calls_of(one)) if not _SLEEPS.match(name)), "")
+        return None
+    return next((frame for frame in one.thread.calls if not _SLEEPS.match(source_name(frame.function or ""))), None)
 
 
 def waits_in_collective(one: Party) -> bool:

@@ -19,7 +19,7 @@ from gdbext.analysis.progress.own_work import (
     looked_long,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
-from gdbext.analysis.progress.running import asks_for_file, for_ever, was_woken
+from gdbext.analysis.progress.running import asks_for_file, ended_by_handlers, for_ever, handler_of, was_woken
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -57,6 +57,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         return None
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
+    if all(one.judged.rule in CHILD_WAITS for one in asking) and any(map(_may_be_told_to_end, view.parties)):
+        return None
     late = [] if sleeping else [one for one in asking if _came_late(view, one)]
     blamed = _of(view, sleeping) or _of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
     victims = parties_without(view.parties, blamed)
@@ -121,9 +123,8 @@ def _beats(view: JobView, one: Party) -> bool:
 def _has_changed(view: JobView, one: Party) -> bool:
     """Whether the local variables of its Python functions were others in one of the looks."""
     now = one.thread.marks if one.thread is not None else ()
-    processes = (process for look in view.before for process in look.snapshot.processes)
-    own = (process for process in processes if process.identity == one.process.identity)
-    before = (thread.marks for process in own for thread in process.threads if thread.lwp == one.lwp)
+    own = (look.same_process(one.process) for look in view.before)
+    before = (thread.marks for process in own if process for thread in process.threads if thread.lwp == one.lwp)
     return any(marks_differ(marks, now) for marks in before)
 
 
@@ -157,6 +158,11 @@ def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
     return not known or any(not ours.issuperset(pids) for pids in ends)
 
 
+def _may_be_told_to_end(one: Party) -> bool:
+    """Whether a signal's handler may end its wait: for that a child may rest whose parent waits for its end."""
+    return ended_by_handlers(one) and handler_of(one.process) is not None
+
+
 def _ran(view: JobView) -> bool:
     """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's,
     unless it only looks again and again and lets others run meanwhile."""
@@ -165,9 +171,8 @@ def _ran(view: JobView) -> bool:
         return True
     looks = [*view.before, view]
     for old, new in zip(looks, looks[1:]):
-        then = {process.identity: process for process in old.snapshot.processes}
         for process in new.snapshot.processes:
-            was = then.get(process.identity)
+            was = old.same_process(process)
             waiting = (thread for thread in process.threads if for_ever(thread))
             if was is not None and any(ran_between(was, process, thread.id) for thread in waiting):
                 return True

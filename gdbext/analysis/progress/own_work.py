@@ -13,7 +13,7 @@ from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, is_alive, was_woken
+from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -106,11 +106,11 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
-    """All that moves are threads that sleep for a moment again and again, or that work beside one which waits for a
-    lock that nobody is known to have: they may feed the others, or only watch."""
+    """All that moves are threads that sleep for a moment again and again, that write, or that work beside one which
+    waits for a lock that nobody is known to have: they may feed the others, or only watch."""
     if not is_independent_job(view):
         return None
-    polls = [party for party in view.parties if _beside_lock(view, party)]
+    polls = [party for party in view.parties if _beside_lock(view, party) or _beside_writer(view, party)]
     if not looked_long(view):
         polls += [party for party in parties_without(view.parties, polls) if _polls(view, party)]
     others = [party for party in parties_without(view.parties, polls) if not is_working(view, party)]
@@ -169,7 +169,7 @@ def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
     if begun(view, party):
         return False
-    if party.judged.idle or _listens(view, party):
+    if party.judged.idle or listens(view, party):
         return not waits_for_child(view, party)
     return _is_fed(view, party)
 
@@ -182,7 +182,7 @@ def _is_fed(view: JobView, party: Party) -> bool:
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:
-    return party.judged.idle or _listens(view, party) or _is_fed(view, party)
+    return party.judged.idle or listens(view, party) or _is_fed(view, party)
 
 
 def waits_for_child(view: JobView, party: Party) -> bool:
@@ -192,7 +192,7 @@ def waits_for_child(view: JobView, party: Party) -> bool:
     return any(one.judged.rule in CHILD_WAITS for one in threads_of(view, party.index, lambda one: one.helper is None))
 
 
-def _listens(view: JobView, party: Party) -> bool:
+def listens(view: JobView, party: Party) -> bool:
     """Whether it waits for whoever connects: by itself, or by a thread of the library that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
@@ -249,7 +249,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return busy_child(party) is not None
-    if _has_joined(party) or _worked_between_tries(party) or _is_fed_by_writer(view, party):
+    if _has_joined(party) or _worked_between_tries(party):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
@@ -294,23 +294,20 @@ def _worked_between_tries(party: Party) -> bool:
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
 
 
-def _is_fed_by_writer(view: JobView, party: Party) -> bool:
+def _beside_writer(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own, and its process has written without a pause for as long as an endless
-    loop takes to be called one."""
-    if party.kind not in FED_KINDS or not view.before or not looked_long(view):
+    loop takes to be called one: what it waits for, or a log of those that wait."""
+    if party.kind not in FED_KINDS or wants_lock(party) or not view.before or not looked_long(view):
         return False
-    looks = (one.process.activity for look in (*view.before, view) for one in look.parties if _is_same(one, party))
-    rates = [(one.written_bytes or 0) / one.seconds for one in looks if one is not None and one.seconds > 0]
+    looks = filter(None, (look.same_process(party.process) for look in (*view.before, view)))
+    activities = filter(None, (one.activity for one in looks))
+    rates = [(one.written_bytes or 0) / one.seconds for one in activities if one.seconds > 0]
     return len(rates) > len(view.before) and min(rates) >= WRITTEN_PER_SECOND
-
-
-def _is_same(one: Party, other: Party) -> bool:
-    return one.process.identity == other.process.identity and one.thread is not None
 
 
 def _joined(view: JobView, party: Party) -> List[Party]:
     """The thread whose end it waits for, or that has the lock that it waits for, as memory shows it."""
-    ends = {wait.owner for wait in party.process.locks if wait.thread == party.lwp}
+    ends = {wait.owner for wait in own_locks(party)}
     return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
 
 
@@ -329,7 +326,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party) or naps_for_end(party):
+    if _sleeps_for_a_moment(party) or naps_for_end(party) or naps_for_lock(party):
         return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))

@@ -17,9 +17,12 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import what, where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
 from gdbext.knowledge.runtimes.system_calls import POLL, RESTART
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -82,7 +85,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
 
 def moves_about(view: JobView, party: Party) -> bool:
     """Whether it was at another place in the look before this one."""
-    then = _same(view.before[-1], party) if view.before else None
+    then = view.before[-1].same_party(party) if view.before else None
     return then is not None and not _one_place(_place(then), _place(party))
 
 
@@ -94,6 +97,32 @@ def was_woken(thread: ThreadStack) -> bool:
 def has_acted(one: Party) -> bool:
     """Whether it runs, or had a processor between the two copies of a look."""
     return one.thread is not None and (one.thread.state == "R" or bool(one.thread.switches))
+
+
+def stood(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether none of them has had a processor from one look to the next."""
+    looks = (*view.before, view)
+    for old, new in zip(looks, looks[1:]):
+        pairs = ((old.same_process(one.process), new.same_process(one.process), one) for one in parties)
+        if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
+            return False
+    return True
+
+
+def handler_of(process: RankSnapshot) -> Optional[int]:
+    """A signal whose handler may let a thread go on; None where it has none, or nobody knows."""
+    ends = (*OF_RUNTIMES, KEYBOARD) if process.python else tuple(OF_RUNTIMES)
+    return next((one for one in process.handlers or () if one not in ends), None)
+
+
+def own_locks(party: Party) -> List[LockWait]:
+    """What its thread waits for from other threads."""
+    return [wait for wait in party.process.locks if wait.thread == party.lwp]
+
+
+def ended_by_handlers(party: Party) -> bool:
+    """Whether its wait is of a kind that the handler of a signal may end."""
+    return any(BY_HANDLER.get(wait.kind) for wait in own_locks(party))
 
 
 def for_ever(thread: ThreadStack) -> bool:
@@ -164,17 +193,17 @@ def seconds_in_place(view: JobView, party: Party, waiting: Sequence[Party]) -> f
 
 def _worked_before(view: JobView, party: Party) -> bool:
     """Whether the kernel's counters showed in an earlier look that it works."""
-    earlier = (_same(look, party) for look in view.before)
+    earlier = (look.same_party(party) for look in view.before)
     return any(one is not None and is_at_work(one) for one in earlier)
 
 
 def _in_place(earlier: JobView, later: JobView, last: JobView, party: Party, waiting: Sequence[Party]) -> bool:
     """Whether between two looks nobody moved."""
-    then = _same(earlier, party)
+    then = earlier.same_party(party)
     if then is None or not is_alive(then) or not _one_place(_place(then), _place(party)) or _returned(then, party):
         return False
     for one in waiting:
-        old, new = _same(earlier, one), _same(later, one)
+        old, new = earlier.same_party(one), later.same_party(one)
         if old is None or new is None or _place(old) != _place(one) or new.index in later.moved:
             return False
         if ran_between(old.process, new.process, one.id):
@@ -193,11 +222,6 @@ def _returned(then: Party, now: Party) -> bool:
             break
         python = depth if new.language == "python" else python
     return returned_between(then.thread, now.thread, len(now.thread.calls) - 1 - python)
-
-
-def _same(view: JobView, party: Party) -> Optional[Party]:
-    """The party of the same process in another look."""
-    return next((one for one in view.parties if one.process.identity == party.process.identity), None)
 
 
 def _place(party: Party) -> _Place:

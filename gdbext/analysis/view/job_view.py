@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Callable, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.stacks.decisive import decisive_thread
 from gdbext.analysis.stacks.thread_kind import group_of
@@ -209,6 +209,27 @@ class JobView:
         """Whether two looks prove that nobody went on."""
         return bool(self.parties) and all(party.index in self.still for party in self.parties)
 
+    def same_process(self, process: RankSnapshot) -> Optional[RankSnapshot]:
+        """What this look saw of a process of another one."""
+        return self._by_identity.get(process.identity)
+
+    def same_party(self, party: Party) -> Optional[Party]:
+        """What stands here for the process of a party of another look."""
+        return self._parties_by_identity.get(party.process.identity)
+
+    @cached_property
+    def by_index(self) -> Dict[int, Party]:
+        """What stands for each process that could be judged."""
+        return {party.index: party for party in reversed(self.parties)}  # the first, where threads are ranks
+
+    @cached_property
+    def _by_identity(self) -> Dict[Tuple[object, ...], RankSnapshot]:
+        return {process.identity: process for process in self.snapshot.processes}
+
+    @cached_property
+    def _parties_by_identity(self) -> Dict[Tuple[object, ...], Party]:
+        return {party.process.identity: party for party in self.by_index.values()}
+
     @cached_property
     def complete(self) -> bool:
         """Whether every rank of the job was seen, or is known to be absent."""
@@ -382,10 +403,12 @@ def threads_of(view: JobView, index: int, wanted: Callable[[ThreadJudgement], bo
 
 
 def parties_of_ranks(view: JobView, numbers: Sequence[int]) -> Tuple[Party, ...]:
-    return tuple(party_of(view, process) for process in view.snapshot.processes if process.rank in numbers)
+    wanted = frozenset(numbers)
+    return tuple(party_of(view, process) for process in view.snapshot.processes if process.rank in wanted)
 
 
 def party_of(view: JobView, process: RankSnapshot) -> Party:
     """The process as a party, also where none of its stacks was read."""
-    known = next((party for party in view.parties if party.index == process.index), None)
-    return known or Party(process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown")
+    return view.by_index.get(process.index) or Party(
+        process=process, thread=None, judged=ThreadJudgement(kind="unknown"), group="unknown"
+    )

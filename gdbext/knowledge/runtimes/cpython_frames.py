@@ -51,9 +51,11 @@ KEPT: Tuple[str, ...] = (
     r"_?PyGILState_(Ensure|Release)|_?PyThreadState_(Attach|Detach|Suspend|Delete\w*|Clear)",
     r"PyThread_\w+|_?PyMutex_\w+|_PyParkingLot_\w+|_PySemaphore_\w+",
     r"Py_(Finalize|FinalizeEx|EndInterpreter|Exit)|finalize_\w+|wait_for_thread_shutdown|call_(py_exitfuncs|ll_exitfuncs)",
+    r"_?PyErr_CheckSignals\w*|slot_tp_(finalize|del)|handle_callback",
     r"_?PyGC_\w+|gc_collect\w*|PyOS_\w+|Py_FatalError\w*|_Py_FatalError\w*|fatal_error\w*",
 )
-"""Functions of the interpreter that mean something wherever they stand: locks, the GIL, fork, the end."""
+"""Functions of the interpreter that mean something wherever they stand: locks, the GIL, code that it calls between any
+two instructions (signal handlers, finalisers, callbacks of weak references), fork, the end."""
 
 JOINED = "joined_thread"
 """What the ident of the thread that threading.Thread.join() waits for is called among captured values."""

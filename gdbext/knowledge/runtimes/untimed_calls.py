@@ -94,9 +94,11 @@ ENDS_BY_NAME = (
 One joins a thread, and a cluster, too."""
 
 LOCKS_BY_NAME = (
-    r"_*(spin_?)?(lock|acquire)(_(slow|contended|shared|exclusive|internal|impl))*$|_*slow_lock$|spin_lock_delay$"
+    r"_*((spin_?)?lock|spin_?acquire)(_(slow|contended|shared|exclusive|internal|impl))*$"
+    r"|_*acquire(_(slow|contended|shared|exclusive|internal|impl))+$|_*slow_lock$|spin_lock_delay$"
 )
-"""The last part of a function's name, as `words_of` writes it: it takes a lock, here one that looks again and again."""
+"""The last part of a function's name, as `words_of` writes it: it takes a lock, here one that looks again and again.
+Slots of a queue, leases and files are acquired, too."""
 
 COLLECTIVES_BY_NAME = (
     r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.knowledge.frames import MESSAGES
 from gdbext.knowledge.log_lines import LOG_RULES, READY, TIMED_OUT, communicator_setup
@@ -20,7 +20,7 @@ _OF_A_SPEAKER = (*_OF_A_PROCESS, *(regex(rule.pattern) for rule in communicator_
 """What no kernel, launcher or coordinator prints: of transports that fail, their process tells."""
 _TIMED_OUT, _READY = regex(TIMED_OUT), regex(READY)
 _NUMBER = regex(r"\d{1,6}")
-_MOST_ACCUSED = 64
+_MOST_ACCUSED, _MOST_READY = 64, 1 << 12  # a longer list is longer than a line that is read
 _FEWEST_WITNESSES = 3
 
 
@@ -100,8 +100,9 @@ class LogWriters:
         their stacks were `read`."""
         texts = [*said, *(text for process in (*self._all, *read) for text in process.said)]
         known = {process.head.rank for process in read}
-        late = _never_ready(texts)
-        for rank in [*[*_accused(texts), *self._silent()][: _MOST_ACCUSED - len(late)], *late]:
+        ready = _ready(texts)
+        named = sorted({*_accused(texts)[:_MOST_ACCUSED], *sorted(ready)[:_MOST_READY]})
+        for rank in [*named, *self._silent()[:_MOST_ACCUSED], *_never_ready(ready)]:
             if rank not in known:
                 self.find(rank, None)
         return self._all
@@ -116,10 +117,14 @@ class LogWriters:
         return gaps if 2 * len(gaps) < len(waiting) else []
 
 
-def _never_ready(texts: Sequence[str]) -> List[int]:
+def _ready(texts: Sequence[str]) -> Set[int]:
+    """The ranks that lines list as ready."""
+    lists = (one.group("ranks") for text in texts for one in _READY.finditer(text))
+    return {number for one in lists for number in numbers_in(one)}
+
+
+def _never_ready(ready: Set[int]) -> List[int]:
     """Ranks that no list of ready ones has, although it has some with higher numbers."""
-    lists = [one.group("ranks") for text in texts for one in _READY.finditer(text)]
-    ready = {number for one in lists for number in numbers_in(one)}
     gaps = [rank for rank in range(max(ready, default=0)) if rank not in ready][:_MOST_ACCUSED]
     return gaps if len(ready) >= _FEWEST_WITNESSES and 2 * len(gaps) < len(ready) else []
 
@@ -129,14 +134,12 @@ def _timed_out(process: Process) -> bool:
 
 
 def _accused(texts: Sequence[str]) -> List[int]:
-    """Ranks that lines blame, and those that they list as ready."""
-    found: Dict[int, None] = {}
+    """Ranks that lines blame."""
+    found: Set[int] = set()
     for text in texts:
         for pattern in _ACCUSING:
             match = pattern.search(text)
             groups = match.groupdict() if match else {}
             numbers = [value for name, value in groups.items() if name.startswith("rank") and value]
-            found.update(dict.fromkeys(int(number) for value in numbers for number in _NUMBER.findall(value)))
-        listed = (number for one in _READY.finditer(text) for number in numbers_in(one.group("ranks"), _MOST_ACCUSED))
-        found.update(dict.fromkeys(listed))
+            found.update(int(number) for value in numbers for number in _NUMBER.findall(value))
     return sorted(found)

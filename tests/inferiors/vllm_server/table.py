@@ -65,7 +65,7 @@ SERVED: Tuple[Served, ...] = (
     Served("handler-of-answers-has-ended", (OTHER,), _API),
     # requests wait for an asyncio lock that a request that has ended never gave back
     Served("quota-not-given-back", (OTHER, LOCKS), _API, asks="two"),
-    # worker 1 waits for a file's lock, held by a downloader that stands still; `other` was added after the first reading
+    # worker 1 waits for a file's lock, held by a downloader that stands still; OTHER was added after the first reading
     Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("worker1",), ("other",)), when="start"),
     # worker 1 reads weights from a pipe to which nobody writes
     Served("weights-from-a-pipe", (MISSING, INIT, OTHER), _W1, when="start"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.named_waits import collective_call, mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_active, looked_long
+from gdbext.analysis.progress.running import stood
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
 from gdbext.analysis.view.wording import closed, start, who
 from gdbext.model.codes import Given
+from gdbext.model.missing import Missing
 
 _Place = Tuple[Optional[str], Optional[int]]
 
@@ -30,23 +31,26 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
     places = closed(told_apart(_processes(view, parties), lambda one: calls[one.index]))
     what = f"{who(_processes(view, parties))} wait in {places} for threads of their own to carry it out"
     computing = any(_computes(one) for party in parties for one in threads_of(view, party.index))
-    if computing or not looked_long(view) or not _stood(view, parties):
+    (usual, count), *others = Counter(map(_asked_at, parties)).most_common()
+    served = not others and _wait_for_server(view, parties)
+    if computing or served or not looked_long(view) or not stood(view, parties):
         summary = f"It is not clear yet whether anything hangs: {what}. It may just take long."
         return not_clear(view, summary, evidence_of((), parties), parties)
-    (usual, count), *others = Counter(map(_asked_at, parties)).most_common()
     odd = [party for party in parties if _asked_at(party) != usual] if others and count > others[0][1] else []
-    differs = ""
+    differs = "In what their requests differ the stacks do not show."
+    if others:
+        differs = "Most likely the ranks asked for different operations."
     if odd:
-        differs = f" {start(who(_processes(view, odd)))} asked for it elsewhere: in {_differs(odd[0], usual)}."
+        differs += f" {start(who(_processes(view, odd)))} asked for it elsewhere: in {_differs(odd[0], usual)}."
     elif others:
         sides = [next(party for party in parties if _asked_at(party) == most) for most in (usual, others[0][0])]
         lines = (_differs(one, _asked_at(other)) for one, other in (sides, sides[::-1]))
         differs = " ".join(
-            ["", *(f"{start(who(_processes(view, [one])))} asked in {line}." for one, line in zip(sides, lines))]
+            [differs, *(f"{start(who(_processes(view, [one])))} asked in {line}." for one, line in zip(sides, lines))]
         )
     summary = (
-        f"{start(what)}, and none of them moved. Such a library waits until every rank has asked for the same: most "
-        f"likely the ranks asked for different operations.{differs}"
+        f"{start(what)}, and none of them moved. Such a library waits until every rank has asked for the same. "
+        f"{differs}"
     )
     rest = parties_without(parties, odd)
     return Candidate(
@@ -59,19 +63,17 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
     )
 
 
+def _wait_for_server(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether a thread of the ranks waits for what others than these send: all may have asked for the same, and a
+    server still work on it."""
+    pids = {process.pid for process in view.snapshot.processes}
+    ends = (peer.processes for party in parties for peer in party.process.peers)
+    return any(isinstance(one, Missing) or not pids.issuperset(one) for one in ends)
+
+
 def _computes(one: Party) -> bool:
     """Whether it works on something; who looks again and again for what was asked only naps in between."""
     return is_active(one) and one.thread is not None and one.thread.sleeps is None
-
-
-def _stood(view: JobView, parties: Sequence[Party]) -> bool:
-    """Whether none of them has had a processor from one look to the next."""
-    looks = [{process.identity: process for process in look.snapshot.processes} for look in (*view.before, view)]
-    for old, new in zip(looks, looks[1:]):
-        pairs = ((old.get(one.process.identity), new.get(one.process.identity), one) for one in parties)
-        if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
-            return False
-    return True
 
 
 def _processes(view: JobView, mains: Sequence[Party]) -> Sequence[Party]:

@@ -91,9 +91,7 @@ def _died(party: Party) -> Sequence[Ended]:
 
 def _spins(view: JobView, party: Party) -> bool:
     """Whether it runs at one place, and one of the looks saw it give its processor away there: it computes nothing."""
-    same = (
-        one for look in (*view.before, view) for one in look.parties if one.process.identity == party.process.identity
-    )
+    same = filter(None, (look.same_party(party) for look in (*view.before, view)))
     return any(map(is_yielding, same)) and seconds_in_place(view, party, ()) >= view.spinning_after
 
 

@@ -10,6 +10,7 @@ from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.progress.running import has_acted, stood
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -49,14 +50,21 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
 
 
 def keeps_gil_for_itself(view: JobView) -> Optional[Candidate]:
-    """It waits without a limit for what only its own process can send, and a thread of that wants the GIL."""
-    if view.given is not Given.LIVE or not view.has_two_looks:
+    """It waits without a limit for what only its own process can send, and nobody acts: all threads of that want the
+    GIL or rest. One that waits for something else may answer as soon as that has come."""
+    if view.given is not Given.LIVE or not view.has_two_looks or not looked_long(view):
+        return None
+    every = (one for index in range(len(view.processes)) for one in threads_of(view, index))
+    if any(has_acted(one) for one in every if one.kind != "gil"):
         return None
     for index in range(len(view.processes)):
         threads = threads_of(view, index)
         keeper = next((one for one in threads if _keeps_for_itself(one)), None)
         starved = [one for one in threads if one.kind == "gil" and one.judged.helper is None]
-        if keeper is None or not starved or any(is_active(one) for one in threads):
+        if keeper is None or not starved or not stood(view, [keeper]):
+            continue
+        others = (one for one in threads if one.lwp != keeper.lwp and one.judged.helper is None)
+        if not all(one.kind == "gil" or one.judged.idle for one in others):
             continue
         summary = (
             f"{start(who([keeper]))} holds Python's GIL while it waits for data in {where(keeper)}; the other end of "
@@ -119,11 +127,11 @@ def _in_all_looks(view: JobView, one: Party, gil: Optional[bool]) -> bool:
 
 
 def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
+    process = look.same_process(one.process)
     threads = [
         thread
-        for process in look.snapshot.processes
-        for thread in process.threads
-        if process.identity == one.process.identity and thread.lwp == one.lwp and (gil is None or thread.gil is gil)
+        for thread in (process.threads if process is not None else ())
+        if thread.lwp == one.lwp and (gil is None or thread.gil is gil)
     ]
     marks: List[int] = [mark for thread in threads for mark in thread.marks]
     return tuple(marks) if all(marks) else ()

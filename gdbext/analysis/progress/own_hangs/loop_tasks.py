@@ -142,9 +142,8 @@ def waiting_requests(tasks: Sequence[PythonTask], front_end: str) -> str:
     spot, what = place(_engine_call(first)), "an answer of the engine"
     if is_on_the_way(first):
         spot, what = _place(first), "another task there"
-    return (
-        f"{counted(len(tasks), 'request')} {'waits' if len(tasks) == 1 else 'wait'} in {spot} of {front_end} for {what}"
-    )
+    waits = "waits" if len(tasks) == 1 else "wait"
+    return f"{counted(len(tasks), 'request')} {waits} in {spot} of {front_end} for {what}"
 
 
 def is_on_the_way(task: PythonTask) -> bool:
@@ -207,12 +206,8 @@ def _circle(tasks: Sequence[PythonTask]) -> List[PythonTask]:
 
 def _seen_before(view: JobView, loop: Party, circle: Sequence[PythonTask]) -> bool:
     """Whether an earlier look saw the same: of a loop that works somebody may give up after a while."""
-    return any(
-        all(task in process.tasks for task in circle)
-        for earlier in view.before
-        for process in earlier.snapshot.processes
-        if process.identity == loop.process.identity
-    )
+    earlier = (look.same_process(loop.process) for look in view.before)
+    return any(process is not None and all(task in process.tasks for task in circle) for process in earlier)
 
 
 def _is_lock(task: PythonTask) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from gdbext.analysis.progress.named_waits import naps_for_end
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long
 from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
@@ -41,9 +41,12 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
 
 
 def _is_alone(view: JobView, party: Party) -> bool:
-    """Whether neither another thread of its process nor a child does anything that it may wait for."""
+    """Whether neither another thread of its process nor a child does anything that it may wait for. Beside one that
+    waits for requests it may wait to be told to end."""
     own = [one for one in threads_of(view, party.index) if one.thread is not party.thread]
-    return not (_is_busy(party.process.activity) or any(map(_acts, own)))
+    return not (
+        _is_busy(party.process.activity) or any(_acts(one) or one.judged.idle or listens(view, one) for one in own)
+    )
 
 
 def _nobody_else(naps: Sequence[Party]) -> str:

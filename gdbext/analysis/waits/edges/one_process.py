@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Iterator, List, Mapping, Optional, Tuple
 
+from gdbext.analysis.progress.running import handler_of
 from gdbext.analysis.view.candidate import shows
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import label_list
 from gdbext.analysis.waits.drawing import Drawing
-from gdbext.analysis.waits.edges.other_frames import is_forked, left_by_fork
+from gdbext.analysis.waits.edges.other_frames import left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
-from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER, OF_RUNTIMES
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER
 from gdbext.model.codes import ReadState
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
@@ -91,7 +92,7 @@ def name(wait: LockWait) -> str:
 
 
 def _forked(view: JobView, process: RankSnapshot) -> bool:
-    return any(is_forked(one) or left_by_fork(view, one) for one in _parties(view, process))
+    return any(left_by_fork(view, one) is not None for one in _parties(view, process))
 
 
 def _parties(view: JobView, process: RankSnapshot) -> List[Party]:
@@ -155,8 +156,8 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait, joins: b
 def _handler(process: RankSnapshot, kind: str) -> Optional[str]:
     if process.handlers is None:
         return "may be woken by a signal handler, if the process has one" if BY_HANDLER[kind] else None
-    may = [one for one in process.handlers if one not in OF_RUNTIMES and not (one == KEYBOARD and process.python)]
-    return f"may be woken by the handler of signal {may[0]}" if may else None
+    handler = handler_of(process)
+    return f"may be woken by the handler of signal {handler}" if handler is not None else None
 
 
 def _strength(process: RankSnapshot, wait: LockWait) -> str:

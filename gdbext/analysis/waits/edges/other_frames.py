@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator
+from typing import Iterator, Optional
 
+from gdbext.analysis.progress.begun import wants_lock
 from gdbext.analysis.progress.named_waits import naps_for_lock
+from gdbext.analysis.progress.own_work import looked_long
 from gdbext.analysis.progress.pool_tasks import waits_for_result
+from gdbext.analysis.progress.running import ended_by_handlers, handler_of, has_acted, own_locks
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
@@ -15,6 +18,7 @@ from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, NO_OWNER
 from gdbext.knowledge.runtimes.system_calls import FUTEX
+from gdbext.model.codes import Given
 from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
@@ -71,7 +75,19 @@ def in_profiler(party: Party) -> bool:
     return matches_any(_CUPTI, calls_of(party))
 
 
-def is_forked(party: Party) -> bool:
+def left_by_fork(view: JobView, party: Party) -> Optional[str]:
+    """How sure it is that a forked child waits for what only a thread of its parent could give; None: it may not."""
+    if not (_is_forked(party) or _has_program_of_parent(view, party)):
+        return None
+    by_handler = ended_by_handlers(party)
+    if by_handler and handler_of(party.process) is not None:
+        return None
+    rests = naps_for_lock(party) or (by_handler and not wants_lock(party))  # it may well mean to
+    alone = view.given is Given.LIVE and len(party.process.threads) == 1
+    return "inferred" if alone and not rests else "assumed"
+
+
+def _is_forked(party: Party) -> bool:
     """A child by fork with one thread, which waits for what only a thread of its parent can give."""
     waits = (party.group == "lock" and not _tries_again(party)) or party.group == "implicit"
     waits = waits or party.judged.rule in _POOLS
@@ -79,7 +95,7 @@ def is_forked(party: Party) -> bool:
     waits = waits or (len(party.process.threads) == 1 and waits_for_result(party))
     waits = waits or (len(party.process.threads) == 1 and not party.judged.idle and _waits_for_memory(party))
     alone = len(party.process.threads) <= 2 and party.kind != "gil"
-    shared = any(one.shared for one in party.process.locks if one.thread == party.lwp)
+    shared = any(wait.shared for wait in own_locks(party))
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
 
@@ -87,8 +103,8 @@ def is_forked(party: Party) -> bool:
 def _waits_for_memory(party: Party) -> bool:
     """Whether it waits without a limit for a change of memory that only another thread of its process can make: a
     semaphore may be posted by a signal's handler, too."""
-    own = (wait for wait in party.process.locks if wait.thread == party.lwp and not BY_HANDLER.get(wait.kind))
-    return any(wait.kind in NO_OWNER and wait.still is True and not (wait.timed or wait.shared) for wait in own)
+    own = (wait for wait in own_locks(party) if wait.kind in NO_OWNER and not BY_HANDLER.get(wait.kind))
+    return any(wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 
 def _tries_again(party: Party) -> bool:
@@ -99,27 +115,33 @@ def _tries_again(party: Party) -> bool:
     return thread is not None and (bool(thread.switches) or (call is not None and call[0] != FUTEX))
 
 
-def left_by_fork(view: JobView, party: Party) -> bool:
+def _has_program_of_parent(view: JobView, party: Party) -> bool:
     """The only thread of a process with its parent's program; the parent has more threads, or had one that ran an
     initialiser, and waits for the child's end or its data."""
-    process = party.process
-    if len(process.threads) != 1 or process.title is None:
+    process, own = party.process, own_locks(party)
+    if len(process.threads) != 1 or process.title is None or party.judged.idle or any(wait.shared for wait in own):
         return False
-    own = (wait for wait in process.locks if wait.thread == party.lwp)
-    nameless = any(wait.kind == "futex" and wait.still and not wait.shared for wait in own)
+    nameless = any(wait.kind == "futex" and wait.still for wait in own)
     if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
     tries_lock = naps_for_lock(party)
-    if party.judged.rule in OWN_SLEEPS and not tries_lock:
+    if tries_lock and not (looked_long(view) and _only_one_acts(view, party)):
+        return False
+    if not tries_lock and (party.judged.rule in OWN_SLEEPS or _tries_again(party)):
         return False
     sure = tries_lock or _waits_for_memory(party)
-    initialises = any(wait.kind == "once" and wait.thread == party.lwp for wait in process.locks)
+    initialises = any(wait.kind == "once" for wait in own)
     return any(
         (len(one.threads) > 1 or initialises)
         and one.title == process.title
         and any(process.pid in peer.children or (sure and peer.processes == (process.pid,)) for peer in one.peers)
         for one in view.snapshot.processes
     )
+
+
+def _only_one_acts(view: JobView, party: Party) -> bool:
+    others = (index for index in range(len(view.processes)) if index != party.index)
+    return not any(has_acted(one) for index in others for one in threads_of(view, index))
 
 
 def is_exiting(party: Party) -> bool:

@@ -9,8 +9,7 @@ from gdbext.analysis.progress.slow import has_its_lock
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges import by_frames
-from gdbext.analysis.waits.edges.other_frames import in_nccl, is_forked, is_starved, left_by_fork, waits_for_leader
-from gdbext.model.codes import Given
+from gdbext.analysis.waits.edges.other_frames import in_nccl, is_starved, left_by_fork, waits_for_leader
 
 
 def before_general_rules(drawing: Drawing) -> None:
@@ -59,14 +58,14 @@ def _starved(drawing: Drawing) -> None:
 
 def _forked(drawing: Drawing) -> None:
     for party in drawing.view.parties:
-        if is_forked(party) or left_by_fork(drawing.view, party):
+        strength = left_by_fork(drawing.view, party)
+        if strength is not None:
             rank = drawing.rank(party)
             gone = drawing.resource("thread", f"parent:{party.index}", "a thread of its parent", "dead")
             if any(edge.strength == "proven" for edge in drawing.leaving(rank)):
                 continue
             drawing.clear(rank)
-            alone = drawing.view.given is Given.LIVE and len(party.process.threads) == 1
-            drawing.join(rank, gone, "forked", "inferred" if alone else "assumed", drawing.fact(party))
+            drawing.join(rank, gone, "forked", strength, drawing.fact(party))
 
 
 def _pools(drawing: Drawing) -> None:

@@ -18,8 +18,8 @@ THREADS_QUEUE = "python-queue"
 TAKES_LOCK = "python-thread-lock"
 """Frame rule of a wait for a lock that code of Python asks for."""
 
-REENTRANT = r"rlock_acquire$"
-"""What takes a lock that its owner may take again: CPython Modules/_threadmodule.c."""
+NOT_REENTRANT = r"lock_PyThread_acquire_lock"
+"""What takes a lock that its owner cannot take again, as it can an RLock: CPython Modules/_threadmodule.c."""
 
 LOCK_OF_PYTHON = r"(?:lock_PyThread_acquire_lock|rlock_acquire|acquire_timed)$"
 """What runs the acquire() of a lock that Python code has: of threading, of a Condition, of a Queue."""
@@ -30,6 +30,11 @@ COLLECTS_GARBAGE = (
     r"|collect_(?:generations|with_callback))$"
 )
 """Python's garbage collector."""
+BETWEEN_INSTRUCTIONS = (
+    rf"_?PyErr_CheckSignals|slot_tp_(?:finalize|del)|handle_callback|(?:.*\.)?__del__$|{COLLECTS_GARBAGE}"
+)
+"""What calls code of Python in the midst of other code: signal handlers (CPython Modules/signalmodule.c), finalisers
+(Objects/typeobject.c), callbacks of weak references (Objects/weakrefobject.c), and what collects garbage."""
 
 _COLLECTIVES = (
     (r"all_reduce\w*", "all_reduce"),
