@@ -176,7 +176,8 @@ def test_who_looks_again_for_what_others_may_give_is_not_called_forked(call, fie
     [
         (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore"}, "medium"),
         (("sem_wait@libc.so.6", "Pool::run@libpool.so pool.cpp:30"), {"kind": "semaphore"}, "low"),
-        (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore", "handlers": (2, 11, 15)}, ""),
+        (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore", "handlers": (2, 11, 15)}, "medium"),
+        (("sem_wait@libc.so.6", "Pool::run@libpool.so pool.cpp:30"), {"kind": "semaphore", "handlers": (15,)}, ""),
         (("sem_wait@libc.so.6", *ACQUIRES[1:]), {"kind": "semaphore", "shared": True}, ""),
         (("lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6"), {"handlers": (15,)}, "medium"),
         (("__libc_pause@libc.so.6",), {"syscall": (34, 0, 0, 0, 0, 0, 0)}, ""),
@@ -185,7 +186,8 @@ def test_who_looks_again_for_what_others_may_give_is_not_called_forked(call, fie
     ids=[
         "a lock",
         "a semaphore",
-        "with a handler",
+        "a lock, where workers of torch have handlers",
+        "a semaphore with a handler",
         "that is shared",
         "a mutex",
         "a signal",

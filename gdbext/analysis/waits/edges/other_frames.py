@@ -79,10 +79,11 @@ def left_by_fork(view: JobView, party: Party) -> Optional[str]:
     """How sure it is that a forked child waits for what only a thread of its parent could give; None: it may not."""
     if not (_is_forked(party) or _has_program_of_parent(view, party)):
         return None
-    by_handler = ended_by_handlers(party)
+    asked = wants_lock(party) or waits_for_result(party) or party.judged.rule in _POOLS
+    by_handler = ended_by_handlers(party) and not asked
     if by_handler and handler_of(party.process) is not None:
         return None
-    rests = naps_for_lock(party) or (by_handler and not wants_lock(party))  # it may well mean to
+    rests = naps_for_lock(party) or by_handler  # it may well mean to
     alone = view.given is Given.LIVE and len(party.process.threads) == 1
     return "inferred" if alone and not rests else "assumed"
 
