@@ -99,7 +99,7 @@ class Server:
         if row.when == "start":
             self._until(lambda: (self._folder / "there").exists(), "the fault")
         elif row.when == "compiles":
-            self._until(lambda: "Dynamo bytecode transform" in self._said() or "ompiling" in self._said(), "compiling")
+            self._until(lambda: "for the compilation" in self._said(), "compiling")
         else:
             self._until(self._serves, "serving")
             for _ in range(2 if row.asks == "before" or row.when else 0):
@@ -207,7 +207,7 @@ CLIENTS = {
     "one": (_asks,),
     "two": (_asks, _asks),
     "four": (_asks,) * 4,
-    "load": (_asks_on,) * 4,
+    "load": (_asks_on,) * 2,
     "long": (_asks_much,),
     "slow": (_reads_slowly,),
 }
