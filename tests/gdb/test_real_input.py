@@ -98,3 +98,23 @@ def test_a_rank_known_by_its_title_only(engine, title, turn_gdb):
             process.kill()
         (only,) = answer["processes"]
         assert (only["engine"], only["title"], only["rank"]) == (engine, title, 1)
+
+
+def test_the_engine_core_is_read_beside_its_ranks_and_named(turn_gdb):
+    """A server may hang in its scheduler while all its ranks wait for work."""
+    program = (
+        "import subprocess, sys, setproctitle; title, *below = sys.argv[1:]; setproctitle.setproctitle(title)\n"
+        f"ranks = [subprocess.Popen([sys.executable, '-c', {TITLED!r}, one], stdin=subprocess.PIPE,"
+        " stdout=subprocess.PIPE) for one in below]\n"
+        "[one.stdout.readline() for one in ranks]; print('ready', flush=True); sys.stdin.read()"
+    )
+    titles = ["VLLM::EngineCore", "VLLM::Worker_TP0", "VLLM::Worker_TP1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *titles], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as core:
+        assert core.stdout.readline() == b"ready\n"
+        _, answer, errors = diagnose(core.pid, "--once", gdb=turn_gdb)
+        core.stdin.close()
+    found = [(one["title"], one["rank"], one["role"]) for one in answer["processes"]]
+    assert found == [(titles[1], 0, "rank"), (titles[2], 1, "rank"), (titles[0], None, "engine core")]
+    assert set(answer["pause_ms"]["per_rank"]) == {"0", "1", "engine core"}, errors

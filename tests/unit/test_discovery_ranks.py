@@ -113,6 +113,7 @@ def test_vllm_workers_and_what_is_around_them(tree):
     assert dict(job.ranks[2].labels) == {"pp": 1, "tp": 0}
     assert (job.engine, job.world_size, job.absent) == ("vllm", 4, ())
     assert roles_of(job) == {10: "front end", 11: "engine core", 12: "front end", 13: "helper"}
+    assert {one.pid: one.role for one in job.serving} == {10: "front end 0", 11: "engine core", 12: "front end 1"}
 
 
 def test_vllm_data_parallel_is_the_outermost_group(tree):
