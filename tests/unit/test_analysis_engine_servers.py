@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.codes import ReadState
 from gdbext.model.locks import NOT_ACCEPTED, Peer
 from gdbext.model.tasks import PythonTask
 from tests.unit.stacks import frame, stack
@@ -60,7 +61,7 @@ def looked(*processes, seconds=30.0):
     [
         (LOCKED_CORE, (2,), "medium", "nobody works on it. Pid 102 waits in plan (plugin.py:7)"),
         (ASKING_CORE, (2,), "low", "an answer was lost, or never sent"),
-        (IDLE_CORE, (3,), "low", "the request or its answer was lost"),
+        (IDLE_CORE, (3,), "low", "the request or its answer was lost, or the engine is paused"),
     ],
     ids=["core in a lock", "core without its answer", "all idle"],
 )
@@ -106,6 +107,7 @@ def test_an_event_loop_that_asks_its_own_server():
     peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (103,), ("S",), ("python",))
     found = judge(live(worker(0), worker(1), IDLE_CORE, process(3, asks, peers=(peer,)))).verdict
     assert (found.cause, found.confidence, found.culprits) == ("other", "high", (3,))
+    assert found.remedies[0].action.startswith("Do not block the event loop")
     accepted = replace(peer, file="tcp 127.0.0.1:5 - 127.0.0.1:80")
     assert judge(live(worker(0), IDLE_CORE, process(3, asks, peers=(accepted,)))).verdict.confidence != "high"
 
@@ -139,3 +141,11 @@ def test_a_process_that_a_signal_has_stopped_is_named_among_idle_ones():
     found = judge(live(worker(0), worker(1), stopped, front_end())).verdict
     assert (found.cause, found.confidence, found.culprits) == ("other", "high", (2,))
     assert "Engine core is stopped by a signal" in found.summary and "SIGCONT" in found.summary
+
+
+def test_a_front_end_that_cannot_be_read_changes_nothing_but_how_sure_rest_is():
+    unread = replace(process(3), role="front end", state=ReadState.LOST, alive=True)
+    ranks = [worker(0), worker(1)]
+    assert judge(live(*ranks)).verdict.confidence == "high"
+    found = judge(live(*ranks, unread)).verdict
+    assert (found.cause, found.confidence) == ("not-a-hang", "medium")

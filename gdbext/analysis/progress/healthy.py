@@ -51,6 +51,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.
     whole = not others and len(members) > 1 and view.given is Given.LIVE
+    whole = whole and len(view.parties) == len(view.snapshot.processes)
     found = "Nothing hangs." if whole else "There is no sign of a hang."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (

@@ -9,6 +9,7 @@ from typing import List, Optional, Sequence, Set, Tuple
 from gdbext.analysis.logs.lines_of_logs import all_lines, lines
 from gdbext.analysis.logs.progress_in_logs import is_crowded
 from gdbext.analysis.progress.begun import awaits_answer
+from gdbext.analysis.progress.own_hangs.loop_tasks import requests_of
 from gdbext.analysis.stacks.text_kind import Shown, shown_by_all
 from gdbext.analysis.unread.open_stacks import look_again_remedy
 from gdbext.analysis.view.candidate import Candidate
@@ -236,7 +237,7 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if (rule.line or rule.not_line) and not _line_fits(rule, view):
         return False
-    if rule.request and not any(awaits_answer(view, party) for party in view.parties):
+    if rule.request and not any(awaits_answer(view, party) or requests_of(party) for party in view.parties):
         return False
     if rule.killed_child and not any(one.activity and one.activity.killed for one in view.snapshot.processes):
         return False

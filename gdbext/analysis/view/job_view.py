@@ -13,7 +13,7 @@ from gdbext.knowledge.frames.python.interpreter import STARTERS
 from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
-from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.job import RANK, JobSnapshot, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -175,7 +175,7 @@ class JobView:
     snapshot: JobSnapshot
     processes: Tuple[ProcessJudgement, ...]
     parties: Tuple[Party, ...]  # those that could be judged
-    unseen: Tuple[RankSnapshot, ...]  # processes of which only helpers or nothing at all was read
+    unseen: Tuple[RankSnapshot, ...]  # ranks of which only helpers or nothing at all was read
     gone: Tuple[Party, ...]  # lost, dead or stopped: a subset of `parties`
     threads_as_ranks: bool = False
     moved: Tuple[int, ...] = ()  # processes that went on between two looks
@@ -269,10 +269,10 @@ def build_view(
     unseen: List[RankSnapshot] = []
     for process, judged in zip(snapshot.processes, processes):
         party = _party(process, judged)
-        if party is None:
-            unseen.append(process)
-        else:
+        if party is not None:
             parties.append(party)
+        elif process.role == RANK:  # what the ranks do says the same without a front end
+            unseen.append(process)
     parties = parties_without(parties, _parents(parties))
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]

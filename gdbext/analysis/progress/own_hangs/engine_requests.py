@@ -3,10 +3,10 @@ lost, or the event loop asks its own server."""
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, is_request, waiting_requests
+from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests
 from gdbext.analysis.progress.own_work import looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -18,7 +18,6 @@ from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.model.codes import Given
 from gdbext.model.locks import NOT_ACCEPTED
-from gdbext.model.tasks import PythonTask
 from gdbext.model.text.patterns import regex
 
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
@@ -30,7 +29,7 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     """Requests wait in a front end for the engine, whose cores and ranks all rest or stand."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen or view.of(*_OF_RANKS):
         return None
-    asking = [(party, tasks) for party, tasks in ((one, _owed(one)) for one in view.parties) if tasks]
+    asking = [(party, tasks) for party, tasks in ((one, requests_of(one)) for one in view.parties) if tasks]
     others = parties_without(view.parties, [party for party, _ in asking])
     if not asking or not others or any(_works(view, party) for party in others):
         return None
@@ -53,7 +52,8 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
             f"{who(rest)} {verb(rest, 'waits', 'wait')} for work: an answer was lost, or never sent."
         )
     else:
-        lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else "the request or its answer was lost"
+        lost = "the request or its answer was lost, or the engine is paused"
+        lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else lost
         summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: {lost}."
     return Candidate(
         cause="other",
@@ -87,10 +87,6 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
                 evidence=evidence_of([one], others),
             )
     return None
-
-
-def _owed(party: Party) -> List[PythonTask]:
-    return [task for task in party.process.tasks if not task.limited and is_request(task)]
 
 
 def _works(view: JobView, party: Party) -> bool:

@@ -129,6 +129,11 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
 
 
+def requests_of(party: Party) -> List[PythonTask]:
+    """The requests that wait in a front end, without a limit of their own."""
+    return [task for task in party.process.tasks if not task.limited and is_request(task)]
+
+
 def is_request(task: PythonTask) -> bool:
     """Whether a client's request waits in it for what the engine answers, or on the way to the engine; not for the
     client to read."""

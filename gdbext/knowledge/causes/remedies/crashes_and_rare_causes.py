@@ -293,6 +293,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Do not block the event loop: await the request (httpx.AsyncClient, aiohttp), or send it from a thread "
+        "(asyncio.to_thread)",
+        "while the thread of a loop is in a call that blocks, no other request is accepted or answered",
+        "CPython documentation, Developing with asyncio: Running Blocking Code",
+        rules=("python-socket",),
+        through=r"(\w+\.)?(run_forever|run_until_complete|run)$",
+    ),
+    RemedyRule(
+        "other",
         "Find out what killed the child: its own log to the last line, and dmesg -T | grep -iE 'oom|killed process'; "
         "restart the server, and let it watch its children (Process.sentinel, SIGCHLD)",
         "a process that is killed cannot tell its parent, which waits on until it asks for the exit status",
