@@ -149,3 +149,12 @@ def test_a_front_end_that_cannot_be_read_changes_nothing_but_how_sure_rest_is():
     assert judge(live(*ranks)).verdict.confidence == "high"
     found = judge(live(*ranks, unread)).verdict
     assert (found.cause, found.confidence) == ("not-a-hang", "medium")
+
+
+@pytest.mark.parametrize(("engine", "confidence"), [(None, "high"), ("vllm", "medium"), ("deepspeed", "high")])
+def test_ranks_alone_do_not_show_that_an_engine_is_idle(engine, confidence):
+    """As gdb holds them, or as `--name` chose them: the engine core may be what hangs."""
+    ranks = (replace(worker(number), engine=engine) for number in (0, 1))
+    found = judge(live(*ranks)).verdict
+    assert (found.cause, found.confidence) == ("not-a-hang", confidence)
+    assert ("other processes were not read" in found.summary) == (engine == "vllm")

@@ -17,6 +17,7 @@ from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.frames.networks.gloo import GLOO_WORKER
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
@@ -53,6 +54,8 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     whole = not others and len(members) > 1 and view.given is Given.LIVE
     whole = whole and len(view.parties) == len(view.snapshot.processes)
     found = "Nothing hangs." if whole else "There is no sign of a hang."
+    if whole and _lacks_front_end(view):
+        whole, found = False, "There is no sign of a hang in them. The engine's other processes were not read."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
@@ -61,6 +64,14 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     unread = any(not task.frames for party in idle for task in party.process.tasks)
     confidence = "low" if alone or unread else "high" if whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
+
+
+def _lacks_front_end(view: JobView) -> bool:
+    """Whether only ranks were read, of an engine that has other processes as well: one of those may hang."""
+    if any(process.role != RANK for process in view.snapshot.processes):
+        return False
+    engines = {process.engine for process in view.snapshot.processes}
+    return any(profile.name in engines and any(row.role != RANK for row in profile.titles) for profile in PROFILES)
 
 
 def _may_follow_a_stuck_one(view: JobView, idle: Sequence[Party]) -> bool:
