@@ -116,6 +116,16 @@ def test_vllm_workers_and_what_is_around_them(tree):
     assert {one.pid: one.role for one in job.serving} == {10: "front end 0", 11: "engine core", 12: "front end 1"}
 
 
+@pytest.mark.parametrize(("name", "serving"), [("Worker", []), ("VLLM", [11]), ("vllm|VLLM", [10, 11])])
+def test_a_name_chooses_among_engine_cores_and_front_ends_too(tree, name, serving):
+    tree.add(10, 1, "vllm serve model -tp 2")
+    tree.titled(11, 10, "VLLM::EngineCore")
+    for tp in (0, 1):
+        tree.titled(20 + tp, 11, f"VLLM::Worker_TP{tp}")
+    (job,) = find_jobs(ProcFS(str(tree.folder)), Selector(name=name))
+    assert (sorted(ranks_of(job)), [one.pid for one in job.serving]) == ([0, 1], serving)
+
+
 def test_vllm_data_parallel_is_the_outermost_group(tree):
     tree.add(10, 1, "vllm serve model")
     for core in (0, 1):

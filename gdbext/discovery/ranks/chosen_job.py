@@ -271,12 +271,12 @@ def _by_tests(tests: Sequence[Test], jobs: Sequence[Job], census: Census, text: 
 
 
 def _narrowed(job: Job, passing: Set[int]) -> Job:
+    """The job without the ranks, engine cores and front ends that were not asked for."""
     ranks = tuple(rank for rank in job.ranks if rank.pid in passing)
-    left = len(job.ranks) - len(ranks)
-    if not left:
-        return job
     others = tuple(one for one in job.others if one.pid in passing or not one.serves)
-    return replace(job, ranks=ranks, others=others, notes=(*job.notes, f"{left} further ranks were not selected"))
+    left = len(job.ranks) - len(ranks)
+    notes = (f"{left} further ranks were not selected",) if left else ()
+    return replace(job, ranks=ranks, others=others, notes=(*job.notes, *notes))
 
 
 def _may_be_meant(pid: int, passing: Set[int], census: Census) -> bool:
