@@ -158,3 +158,8 @@ def test_ranks_alone_do_not_show_that_an_engine_is_idle(engine, confidence):
     found = judge(live(*ranks)).verdict
     assert (found.cause, found.confidence) == ("not-a-hang", confidence)
     assert ("other processes were not read" in found.summary) == (engine == "vllm")
+
+
+def test_where_no_process_could_be_read_there_is_an_answer():
+    unread = replace(process(3), role="front end", state=ReadState.LOST, alive=True)
+    assert judge(live(unread)).verdict.cause == "unknown"

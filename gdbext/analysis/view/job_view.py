@@ -269,10 +269,12 @@ def build_view(
     unseen: List[RankSnapshot] = []
     for process, judged in zip(snapshot.processes, processes):
         party = _party(process, judged)
-        if party is not None:
-            parties.append(party)
-        elif process.role == RANK:  # what the ranks do says the same without a front end
+        if party is None:
             unseen.append(process)
+        else:
+            parties.append(party)
+    if parties:  # what the ranks do says the same without a front end
+        unseen = [process for process in unseen if process.role == RANK]
     parties = parties_without(parties, _parents(parties))
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]
