@@ -296,7 +296,7 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
     if not victims:
         nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
         return f"{nobody} proceed{'; ' if place else ''}{place.replace('the thread', 'it', 1) if alone else place}."
-    blamed = _process(_threads(turn)[0])
+    blamed = next(map(_process, _threads(turn)), who(culprits))
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
     )
