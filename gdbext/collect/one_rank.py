@@ -14,7 +14,7 @@ from gdbext.capture.python.runtime import Interpreter
 from gdbext.capture.stop.still_asleep import Asleep
 from gdbext.capture.without_stop import kernel_threads
 from gdbext.model.activity import Activity
-from gdbext.model.job import RANK, RankProcess, Refusal
+from gdbext.model.job import RankProcess, Refusal
 from gdbext.model.missing import Maybe, Missing
 from gdbext.model.python import PythonStacks
 from gdbext.model.stack import ThreadStack
@@ -77,11 +77,7 @@ class LiveRank:
 
     @property
     def label(self) -> str:
-        """As `RankSnapshot.label`."""
-        process = self.process
-        if process.rank is not None:
-            return f"rank {process.rank}"
-        return f"pid {self.pid}" if process.role == RANK else process.role
+        return self.process.label
 
     def asked(self, index: int) -> Asked:
         """What the witnesses are asked about it."""

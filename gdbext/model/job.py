@@ -64,6 +64,11 @@ class RankProcess:
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}
     serves: bool = False  # part of the engine beside the ranks: it hands them work, or takes requests
 
+    @property
+    def label(self) -> str:
+        """How people call it: `rank 3`, `engine core`, else `pid 4711`."""
+        return _named(self.rank, self.role) or f"pid {self.pid}"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -166,10 +171,8 @@ class RankSnapshot:
     @property
     def label(self) -> str:
         """How people call it: `rank 3`, `engine core`, else `pid 4711`, `the process`, `file a.txt`, `process 1`."""
-        if self.rank is not None:
-            return f"rank {self.rank}"
-        if self.role != RANK:
-            return self.role
+        if self.is_named:
+            return _named(self.rank, self.role)
         if self.pid is not None:
             return f"process {self.index + 1}" if self.shares_pid else f"pid {self.pid}"
         if self.given not in (Given.TEXT, Given.LOG):
@@ -182,7 +185,7 @@ class RankSnapshot:
     @property
     def is_named(self) -> bool:
         """Its label is no pid."""
-        return self.rank is not None or self.role != RANK
+        return bool(_named(self.rank, self.role))
 
     @property
     def log_of(self) -> str:
@@ -230,6 +233,13 @@ class JobSnapshot:
         if states <= {ReadState.LOST}:
             return ALL if self.said and not states else NONE  # log lines alone are all that was given
         return ALL if states == {ReadState.OK} and all(host.read for host in self.hosts) else PART
+
+
+def _named(rank: Optional[int], role: str) -> str:
+    """What a process is called by its rank, or by its role beside the ranks; "" where it has neither."""
+    if rank is not None:
+        return f"rank {rank}"
+    return "" if role == RANK else role
 
 
 def ranks_or_pids(processes: Sequence[RankProcess]) -> str:

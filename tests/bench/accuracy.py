@@ -248,24 +248,32 @@ def main():
     options = parser.parse_args()
     if options.keep:
         Path(options.keep).mkdir(parents=True, exist_ok=True)
-    rows = []
     results = []
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            for one in _each(looks(program, options.gdb, options.looks, options.keep), program):
-                results.append(one)
-                rows.append({"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
-                             "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,
-                             "confidence": one.confidence, "grade": one.grade, "culprit": one.culprit,
-                             "status": one.status, "seconds": one.seconds, "summary": one.summary})  # fmt: skip
-                print(f"{number + 1}: {program.table}/{program.name}: {one.cause} ({one.confidence}) {one.grade}"
-                      f"{', culprit ' + one.culprit if one.culprit else ''}, {one.hangs_said}, {one.seconds:.1f} s"
-                      f"{'' if one.grade == 'right' else ': ' + one.summary}", file=sys.stderr, flush=True)  # fmt: skip
-            if options.json:
-                Path(options.json).write_text(json.dumps(rows, indent=1))
+            found = looks(program, options.gdb, options.looks, options.keep)
+            play(found, program, results, options.json, f"{number + 1}: ")
     print(f"{len(chosen)} programs, {options.rounds} rounds. {machine()}.\n")
     print(totals(results), alarms(results), confusion(results), "Not right:\n\n" + misses(results), sep="\n\n")
+
+
+def play(found, program, results, json_file, before=""):
+    """Add the looks at a program to the `results`, with a line for each, and write all of them to the file."""
+    for one in _each(found, program):
+        results.append(one)
+        print(f"{before}{program.table}/{program.name}: {one.cause} ({one.confidence}) {one.grade}"
+              f"{', culprit ' + one.culprit if one.culprit else ''}, {one.hangs_said}, {one.seconds:.1f} s"
+              f"{'' if one.grade == 'right' else ': ' + one.summary}", file=sys.stderr, flush=True)  # fmt: skip
+    if json_file:
+        Path(json_file).write_text(json.dumps(list(map(_row, results)), indent=1))
+
+
+def _row(one):
+    return {"program": f"{one.program.table}/{one.program.name}", "healthy": one.program.healthy,
+            "true": one.program.causes[0], "gdb": _release(one.gdb), "cause": one.cause,
+            "confidence": one.confidence, "grade": one.grade, "culprit": one.culprit,
+            "status": one.status, "seconds": one.seconds, "summary": one.summary}  # fmt: skip
 
 
 def _each(found, program):

@@ -4,14 +4,13 @@ vLLM is installed by package name into `.cache/vllm`, once. The tables of docs/a
 """
 
 import argparse
-import json
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench.accuracy import REPOSITORY, Program, alarms, looks, machine, misses, totals
+from tests.bench.accuracy import REPOSITORY, Program, alarms, looks, machine, misses, play, totals
 from tests.conftest import gdbs
 from tests.inferiors import vllm_server
 from tests.inferiors.vllm_server.server import Server
@@ -60,7 +59,7 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each server")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
     options = parser.parse_args()
-    python, results, rows = options.python or installed(), [], []
+    python, results = options.python or installed(), []
     if options.keep:
         Path(options.keep).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="site-model-") as folder:
@@ -72,19 +71,7 @@ def main():
                 continue
             start = lambda row=row: Server(row, python, Path(folder))  # noqa: E731 - one line, used once
             program = Program("vllm", row.name, start, row.causes, roles=row.culprits)
-            try:
-                for one in looks(program, options.gdb, 1, options.keep):
-                    results.append(one)
-                    rows.append({"program": row.name, "healthy": row.healthy, "true": row.causes[0],
-                                 "cause": one.cause, "confidence": one.confidence, "grade": one.grade,
-                                 "culprit": one.culprit, "status": one.status, "summary": one.summary})  # fmt: skip
-                    blame = f", culprit {one.culprit}" if one.culprit else ""
-                    answer = f"{one.cause} ({one.confidence}) {one.grade}{blame}, {one.hangs_said}"
-                    print(f"{row.name}: {answer}: {one.summary}", file=sys.stderr, flush=True)
-            except RuntimeError as error:
-                print(f"{row.name}: {str(error)[-600:]}", file=sys.stderr)
-            if options.json:
-                Path(options.json).write_text(json.dumps(rows, indent=1))
+            play(looks(program, options.gdb, 1, options.keep), program, results, options.json)
     print(f"{len(results)} looks. {machine()}.\n")
     print(totals(results), alarms(results), "Not right:\n\n" + misses(results), sep="\n\n")
 

@@ -55,7 +55,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     whole = whole and len(view.parties) == len(view.snapshot.processes)
     found = "Nothing hangs." if whole else "There is no sign of a hang."
     if whole and _lacks_front_end(view):
-        whole, found = False, "There is no sign of a hang in them. The engine's other processes were not read."
+        whole, found = False, "There is no sign of a hang, but the engine's other processes were not read."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "

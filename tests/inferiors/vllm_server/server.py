@@ -11,7 +11,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.request
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
@@ -19,6 +18,7 @@ from typing import Callable, Dict, Iterator, List, Tuple
 from tests.inferiors.demo import _die_with_parent
 from tests.inferiors.torch_job import free_port
 from tests.inferiors.vllm_server.table import Served
+from tests.polling import comes_true
 
 _HOOKS = Path(__file__).with_name("hooks.py")
 _DEADLINE = 240.0  # seconds until a server serves
@@ -52,7 +52,7 @@ class Server:
             mute = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             stack.callback(self._ended.set)
             stack.enter_context(self._started(mute.getsockname()[1]))
-            self._come_to_the_fault(stack)
+            self._come_to_the_fault()
             self._left = stack.pop_all()
         return self
 
@@ -94,7 +94,7 @@ class Server:
                         os.kill(pid, signal.SIGKILL)
                 self._process.wait()
 
-    def _come_to_the_fault(self, stack: contextlib.ExitStack) -> None:
+    def _come_to_the_fault(self) -> None:
         row = self._row
         if row.when == "start":
             self._until(lambda: (self._folder / "there").exists(), "the fault")
@@ -120,11 +120,9 @@ class Server:
             raise RuntimeError(f"{row.name}: the request was answered: {self._said()[-800:]}")
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + _DEADLINE
-        while not holds():
-            if time.monotonic() > until or self._process.poll() is not None:
-                raise RuntimeError(f"{self._row.name} did not come to {what}: {self._said()[-1500:]}")
-            select.select([], [], [], 0.1)
+        comes_true(lambda: holds() or self._process.poll() is not None, _DEADLINE)
+        if not holds():
+            raise RuntimeError(f"{self._row.name} did not come to {what}: {self._said()[-1500:]}")
 
     def _said(self) -> str:
         return (self._folder / "log").read_text(errors="replace")

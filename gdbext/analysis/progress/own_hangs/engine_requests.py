@@ -1,5 +1,5 @@
-"""Servers in which nobody works on the requests that they have taken: an engine core or a rank stands, an answer was
-lost, or the event loop asks its own server."""
+"""Servers with requests that no process works on: an engine core or a rank stands still, an answer was lost, or the
+event loop sent a request to its own server."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
             if not (stands(one) and _asks_own(one) and _runs_loop(one)):
                 continue
             summary = (
-                f"{start(who([one]))} waits in {closed(where(one))} for an answer of its own process: it is the event "
-                "loop that would have to accept that connection, and it cannot go on before this call returns."
+                f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. This event loop "
+                "would have to accept that connection, but it is blocked until the call returns."
             )
             others = [party for party in view.parties if party.index != index]
             return Candidate(
@@ -107,7 +107,7 @@ def _asks_ranks(party: Party) -> bool:
 
 
 def _asks_own(one: Party) -> bool:
-    """Whether it waits for a connection that nobody of its own process has accepted."""
+    """Whether it waits on a connection to its own process that has not been accepted."""
     files = (peer.file for peer in one.process.peers if peer.thread == one.lwp)
     ends = other_ends(one)
     itself = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)

@@ -26,7 +26,8 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
         return None  # who computes or reads may just be slow
     lead = f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} for the start of the server"
     if not looked_long(view):
-        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not go on in between."
+        still = f"{who(others)} did not move between the two copies"
+        text = f"It is not clear yet whether anything hangs: {lead}, and {still}."
         return not_clear(view, text, evidence_of(others, waiting), waiting)
     return Candidate(
         cause="other",
