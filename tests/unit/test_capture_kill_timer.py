@@ -13,7 +13,8 @@ import pytest
 
 from gdbext.capture import private_folder
 from gdbext.capture.copies import held_note
-from gdbext.capture.stop import copy_of_process, kill_timer, several_processes
+from gdbext.capture.machine import known_machine
+from gdbext.capture.stop import copy_of_process, kill_timer, ptrace, several_processes
 from gdbext.capture.stop.kill_timer import GRACE
 from tests.inferiors.capture_process import CaptureProcess
 from tests.polling import wait_until
@@ -168,6 +169,44 @@ def test_nobody_is_ended_after_a_stop_that_went_well():
         ]
         done = subprocess.run([sys.executable, "-c", "\n".join(words), str(process.pid)])
     assert done.returncode == 0
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("how", ["copy_process(pid, budget)", "copy_in_turns({pid: [pid]}, budget)"])
+def test_nobody_is_ended_who_gets_no_processor_after_all_are_free(how):
+    """On a busy machine what is left to do can take longer than the stop may."""
+    script = f"""
+import sys, time
+from gdbext.capture.stop import copy_of_process as stop, kill_timer
+kill_timer.GRACE = 0.0
+release = stop._release
+def late(group, timer):
+    release(group, timer)
+    time.sleep(1.0)
+stop._release = late
+pid, budget = int(sys.argv[1]), stop.Budget(seconds=0.5)
+stop.{how}
+"""
+    with CaptureProcess() as process:
+        process.wait_asleep()
+        assert subprocess.run([sys.executable, "-c", script, str(process.pid)]).returncode == 0
+        process.assert_free()
+
+
+def test_a_thread_that_did_not_stop_is_not_free(monkeypatch):
+    """It may come to its stop later; only the end of the tracing thread lets it go."""
+    monkeypatch.setattr(ptrace, "_seize", lambda *_: 0)
+    monkeypatch.setattr(ptrace, "_ptrace", lambda *_: 0)
+    monkeypatch.setattr(ptrace.Tracees, "_reported", lambda self, tid: self._signals.setdefault(7, 0) or tid == 7)
+    tracees = ptrace.Tracees(7, known_machine(), 8)
+    assert tracees.all_free
+    tracees.seize([7, 8])
+    tracees.interrupt(time.monotonic() + SLACK)
+    tracees.settle(time.monotonic())
+    tracees.release()
+    assert not tracees.all_free
+    tracees._ours.discard(8)
+    assert tracees.all_free
 
 
 @pytest.mark.process

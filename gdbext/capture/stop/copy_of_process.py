@@ -89,7 +89,7 @@ def _hold_in_turns(one: _Held, tids: Sequence[int], timer: KillTimer) -> None:
             try:
                 one.turn(tids[first : first + _TURN])
             finally:
-                one.release()
+                _release([one], timer)
 
 
 def _reap(group: Sequence[_Held]) -> None:
@@ -100,11 +100,11 @@ def _reap(group: Sequence[_Held]) -> None:
 def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet], timer: KillTimer) -> None:
     """Stop, copy, release. Each step is done for all before the next one; who stops first has the time of all."""
     group = [one for one in group if one.prepare()]
-    timer.start()  # a seized thread stops by itself when a signal comes, until we hand that over
-    for one in group:
-        one.seize()
     with undisturbed():
+        timer.start()  # a seized thread stops by itself when a signal comes, until we hand that over
         try:
+            for one in group:
+                one.seize()
             if meet:
                 meet()
             timer.start()
@@ -121,10 +121,16 @@ def _hold(group: Sequence[_Held], during: Optional[Hook], meet: Optional[Meet], 
                 for one in group:
                     one.call(during)
         finally:
-            for one in group:
-                one.release()
+            _release(group, timer)
     for one in group:
         one.after()
+
+
+def _release(group: Sequence[_Held], timer: KillTimer) -> None:
+    for one in group:
+        one.release()
+    if all(one.is_free for one in group):
+        timer.stop()
 
 
 class _Held:
@@ -237,7 +243,13 @@ class _Held:
     def release(self) -> None:
         """Here the pause ends."""
         self._tracees.release()
-        self._pause = max(self._pause, time.monotonic() - self._told)
+        if self._told:
+            self._pause = max(self._pause, time.monotonic() - self._told)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether none of its threads can stand still by us."""
+        return self._tracees.all_free
 
     def _sleepers(self) -> Dict[int, Mark]:
         """Those of the threads that are left alone that have slept until now."""

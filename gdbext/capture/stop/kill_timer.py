@@ -79,9 +79,19 @@ class KillTimer:
         """From now on."""
         if self._note is not None:
             self._note.holds(self._pids, self._seconds)
+        self._expires_in(self._seconds)
+
+    def stop(self) -> None:
+        """Nobody is held any more: from now on a processor may be waited for as long as it takes."""
+        self._expires_in(0.0)
+        if self._note is not None:
+            self._note.free()
+
+    def _expires_in(self, seconds: float) -> None:
+        """Never, where it is 0."""
         if self._made:
-            whole = int(self._seconds)
-            times = _Times((0, 0), whole, int((self._seconds - whole) * 1e9))
+            whole = int(seconds)
+            times = _Times((0, 0), whole, int((seconds - whole) * 1e9))
             _settime(self._timer, 0, ctypes.byref(times), None)
 
     def __exit__(

@@ -62,6 +62,7 @@ class Tracees:
         self.registers: Dict[int, Sequence[int]] = {}  # words; of a refused thread: as far as /proc knows them
         self._row, self._limit = row, limit
         self._known: Set[int] = set()
+        self._ours: Set[int] = set()  # seized, not let go
         self._seized: List[int] = []  # not told to stop yet
         self._pending: List[int] = []  # told to stop, not reported yet
         self._signals: Dict[int, int] = {}  # stopped tid -> signal to hand over when it is let go, 0 for none
@@ -72,6 +73,11 @@ class Tracees:
     def signal_of(self, tid: int) -> int:
         """The signal that was on its way to a thread when it stopped, 0 for none; it gets it when it is let go."""
         return self._signals.get(tid, 0)
+
+    @property
+    def all_free(self) -> bool:
+        """Whether no thread is ours (any more), not even one that may still come to its stop."""
+        return not self._ours
 
     def leave(self, tids: Iterable[int]) -> None:
         """These are neither seized nor stopped."""
@@ -93,6 +99,7 @@ class Tracees:
             answer = _seize(_SEIZE, tid, None, None)
             self._seizing = None
             if answer == 0:
+                self._ours.add(tid)
                 self._seized.append(tid)
                 continue
             number = ctypes.get_errno()
@@ -152,6 +159,7 @@ class Tracees:
         try:
             got, status = os.waitpid(tid, _WAIT)
         except ChildProcessError:
+            self._ours.discard(tid)
             return True  # another thread's exec() ended it
         if got == 0:
             return False
@@ -159,6 +167,8 @@ class Tracees:
             # Our own interrupt and a job-control stop come as EVENT_STOP. Anything else is a signal on its way to the
             # thread, which has to get it.
             self._signals[tid] = 0 if status >> 16 == _EVENT_STOP else os.WSTOPSIG(status)
+        else:
+            self._ours.discard(tid)
         return True
 
     def stop_all(self, deadline: float) -> None:
@@ -199,6 +209,7 @@ class Tracees:
         ) in self._interrupted_at.items():  # who was told first goes first: nobody waits for all the others
             if tid in self._signals:
                 _ptrace(_DETACH, tid, None, self._signals[tid] or None)
+                self._ours.discard(tid)
                 self.longest = max(self.longest, time.monotonic() - interrupted_at)
         self._interrupted_at.clear()
 
