@@ -134,7 +134,8 @@ class Look:
         since = {rank.pid: release_check.marks_of(rank.pid) for rank in touched}
         for rank in closed:
             unreadable_ranks.complete(rank)
-        neighbours = Neighbours(self._proc, readable)
+        job = {one.pid for one in (*self._job.ranks, *self._job.others, *self._job.left_out)}
+        neighbours = Neighbours(self._proc, readable, job)
         processes = [rank_snapshot(index, LiveReading(rank, neighbours)) for index, rank in enumerate(self._ranks)]
         for index, rank in enumerate(self._ranks):
             if rank.copy is not None:

@@ -12,6 +12,7 @@ from gdbext.capture.without_stop import kernel_threads
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.rank_locks import Neighbours
 from gdbext.model.activity import Activity
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import ReadState
 from gdbext.model.communicator import Searched
 from gdbext.model.job import Refusal
@@ -43,6 +44,9 @@ class LiveReading(ProcessReading):
 
     def peers(self, stacks: Stacks) -> Tuple[Peer, ...]:
         return self._neighbours.peers(self._rank, stacks) if self._copied else ()
+
+    def clients(self) -> Tuple[WaitingClient, ...]:
+        return self._neighbours.clients(self._rank)
 
     def handlers(self) -> Optional[Tuple[int, ...]]:
         return self._neighbours.proc.handlers(self.process.pid) if self._copied else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, Mapping, Sequence, Tuple
+from typing import Callable, Collection, Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks, python_rlocks
@@ -15,7 +15,9 @@ from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.locks_pipes_sockets.shared_mappings import Mapped, SharedMemory
+from gdbext.discovery.locks_pipes_sockets.waiting_clients import waiting_clients
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
@@ -26,8 +28,9 @@ from gdbext.model.text.mangled import qualified_name
 class Neighbours:
     """All ranks that were copied: a lock in shared memory may be owned by a thread of another one."""
 
-    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank]) -> None:
-        self.proc = proc
+    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank], job: Collection[int] = ()) -> None:
+        """`job`: the pids of all processes of the job, also of those that were not copied."""
+        self.proc, self._job = proc, job
         self._memory = SharedMemory(proc)
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
         self._searched = {rank.pid: _searched(rank) for rank in ranks if rank.copy is not None}
@@ -66,6 +69,10 @@ class Neighbours:
             return self._memory.is_shared(rank.pid, piece)
 
         return shared
+
+    def clients(self, rank: LiveRank) -> Tuple[WaitingClient, ...]:
+        """Who outside of the job waits for an answer of this process."""
+        return waiting_clients(self.proc, rank.pid, self._job)
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""

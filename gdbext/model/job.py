@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
 from gdbext.model.activity import Activity
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Communicator
 from gdbext.model.exit_status import ALL, NONE, PART
@@ -79,6 +80,7 @@ class Job:
     ranks: Tuple[RankProcess, ...]
     others: Tuple[RankProcess, ...] = ()  # front ends, launchers, ...: part of the job, not of its collectives
     world_size: Optional[int] = None
+    left_out: Tuple[RankProcess, ...] = ()  # of the job, but not asked for
     absent: Tuple[int, ...] = ()  # rank numbers expected on this host of which no process was found
     notes: Tuple[str, ...] = ()
 
@@ -139,6 +141,7 @@ class RankSnapshot:
     locks: Tuple[LockWait, ...] = ()  # threads that wait for other threads
     peers: Tuple[Peer, ...] = ()  # what its threads wait for from other processes
     started: Optional[int] = None  # clock ticks after boot
+    clients: Tuple[WaitingClient, ...] = ()  # who has asked it for something and has got no answer
     tasks: Tuple[PythonTask, ...] = ()  # of asyncio, that are suspended
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known

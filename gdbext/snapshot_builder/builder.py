@@ -12,6 +12,7 @@ from gdbext.analysis.stacks.engine import engine_of
 from gdbext.analysis.stacks.interleave import interleave_all
 from gdbext.knowledge.runtimes.telling_libraries import TELLING
 from gdbext.model.activity import Activity
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.communicator import Searched
 from gdbext.model.job import RankProcess, RankSnapshot, Refusal
@@ -58,6 +59,10 @@ class ProcessReading:
     def handlers(self) -> Optional[Tuple[int, ...]]:
         """Signals that it has handlers for; None: not known."""
         return None
+
+    def clients(self) -> Tuple[WaitingClient, ...]:
+        """Who has asked it for something and has got no answer."""
+        return ()
 
     def held_back(self) -> Tuple[int, ...]:
         """Signals that have come for it, and that all its threads block."""
@@ -145,6 +150,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         communicator_notes=communicators.notes,
         locks=locks,
         peers=peers,
+        clients=reading.clients(),
         handlers=handlers,
         held_back=reading.held_back(),
         refusal=reading.refusal(),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import NOT_ACCEPTED, Peer
 from gdbext.model.tasks import PythonTask
@@ -163,3 +164,71 @@ def test_ranks_alone_do_not_show_that_an_engine_is_idle(engine, confidence):
 def test_where_no_process_could_be_read_there_is_an_answer():
     unread = replace(process(3), role="front end", state=ReadState.LOST, alive=True)
     assert judge(live(unread)).verdict.cause == "unknown"
+
+
+CLIENT = WaitingClient("127.0.0.1:8000", "127.0.0.1:51234", 63.2, (4711,), ("curl",))
+
+
+def serving(*clients, engine="rtp-llm", threads=(), **fields):
+    """A front end that has such clients; nothing is known of coroutines."""
+    loop = waits(*SELECTS, *LOOPS, call=POLLS, switches=12)
+    one = replace(process(3, loop, *threads, **fields), clients=clients, engine=engine)
+    return replace(one, role="front end")
+
+
+@pytest.mark.parametrize(
+    ("of_core", "culprits", "confidence", "says"),
+    [
+        (LOCKED_CORE, (2,), "medium", "Pid 102 waits in plan (plugin.py:7)"),
+        (IDLE_CORE, (3,), "low", "the request or its answer was lost, or the engine is paused"),
+    ],
+    ids=["core in a lock", "all idle"],
+)
+def test_a_client_that_got_no_answer_shows_a_request_of_an_engine_without_known_coroutines(
+    of_core, culprits, confidence, says
+):
+    found = looked(worker(0), worker(1), of_core, serving(CLIENT))
+    assert (found.cause, found.confidence, found.culprits, found.finding) == ("other", confidence, culprits, True)
+    assert found.summary.startswith(
+        "A client (pid 4711, curl) has waited 63 s for an answer from front end at 127.0.0.1:8000, and nobody works on "
+    )
+    assert says in found.summary
+
+
+def test_one_process_that_is_the_whole_engine():
+    found = looked(replace(serving(CLIENT, engine="turbomind"), role="rank", index=0))
+    assert (found.cause, found.culprits) == ("other", (0,))
+
+
+@pytest.mark.parametrize(
+    ("client", "engine", "cause"),
+    [
+        (replace(CLIENT, seconds=9.0), "rtp-llm", "not-a-hang"),
+        (CLIENT, None, "unknown"),  # it may only listen
+    ],
+    ids=["it has just asked", "no engine"],
+)
+def test_a_client_that_may_well_wait(client, engine, cause):
+    assert looked(worker(0), worker(1), IDLE_CORE, serving(client, engine=engine)).cause == cause
+
+
+def test_an_engine_that_computes_works_on_what_a_client_asked_for():
+    computes = process(1, stack("step@model.py:8", *MAIN, state="R", cpu=0.9, switches=9))
+    assert looked(worker(0), computes, ASKING_CORE, serving(CLIENT)).cause != "other"
+    beside = stack("gemm@libmkl.so", id="9", lwp=9, state="R", cpu=0.9, switches=9)
+    assert looked(serving(CLIENT, threads=(beside,))).cause != "other"
+
+
+def test_clients_of_ranks_may_be_other_processes_of_the_engine():
+    ranks = [replace(worker(number), engine="vllm", clients=(CLIENT,)) for number in (0, 1)]
+    assert looked(*ranks).cause == "not-a-hang"
+    assert looked(*ranks, IDLE_CORE, serving()).cause == "not-a-hang"
+
+
+def test_of_several_clients_the_one_that_has_waited_longest_is_named():
+    other = WaitingClient("[::1]:8000", "10.0.0.5:4", 40.0, unread=12)
+    found = looked(worker(0), worker(1), IDLE_CORE, serving(CLIENT, other))
+    assert found.summary.startswith("2 clients (one is pid 4711, curl) have waited up to 63 s for an answer")
+    found = looked(worker(0), worker(1), IDLE_CORE, serving(other))
+    assert "A client (10.0.0.5:4) has waited 40 s" in found.summary
+    assert "front end has not read 12 bytes of it" in found.summary

@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Iterator, Pattern
 
+from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
@@ -129,6 +130,9 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
         yield f"{ended_child(child)} has ended, and its parent {who([party])} has not asked for the exit status"
     if party.judged.rule in ANSWERS_OF_RANKS:
         yield f"{who([party])} waits in {closed(where(party))} for what its ranks answer"
+    overdue = overdue_clients(view, party)
+    if overdue:
+        yield overdue_text(overdue, who([party]))
     own = threads_of(view, party.index)
     for one in own:
         if awaits_answer(view, one) and stands(one):

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import struct
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
+from gdbext.discovery.locks_pipes_sockets.sock_diag import Link
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.missing import Missing
 
@@ -17,13 +19,12 @@ Ends = Tuple[str, str]
 _TABLES = (("tcp", 8), ("tcp6", 32))
 _SOCKET = re.compile(r"socket:\[(\d+)\]\Z")
 _MOST_ROWS = 65_536
-_LISTENS = "0A"  # TCP_LISTEN
-_SECONDS = 0.5
+LISTENS = "0A"  # TCP_LISTEN
 
 
 def connections(proc: ProcFS, pid: int) -> Dict[Ends, int]:
     """Inode of each TCP socket in the network namespace of a process, by its two addresses."""
-    return {ends: inode for ends, _, inode in _rows(proc, pid)}
+    return {ends: inode for ends, _, inode in socket_rows(proc, pid)}
 
 
 def listeners(proc: ProcFS, pids: Iterable[int]) -> Dict[str, Set[int]]:
@@ -33,13 +34,13 @@ def listeners(proc: ProcFS, pids: Iterable[int]) -> Dict[str, Set[int]]:
     found: Dict[str, Set[int]] = {}
     for pid in pids:
         if not addresses:
-            addresses = {inode: ends[0] for ends, state, inode in _rows(proc, pid) if state == _LISTENS}
-        for inode in _sockets(proc, pid) & set(addresses):
+            addresses = {inode: ends[0] for ends, state, inode in socket_rows(proc, pid) if state == LISTENS}
+        for inode in sockets_of(proc, pid) & set(addresses):
             found.setdefault(addresses[inode], set()).add(pid)
     return found
 
 
-def _rows(proc: ProcFS, pid: int) -> Iterator[Tuple[Ends, str, int]]:
+def socket_rows(proc: ProcFS, pid: int) -> Iterator[Tuple[Ends, str, int]]:
     """Addresses, state and inode of each socket in the tables of a process's network namespace."""
     for name, width in _TABLES:
         text = proc.text(f"{pid}/net/{name}")
@@ -54,7 +55,7 @@ def connected_groups(proc: ProcFS, pids: Iterable[int]) -> List[Set[int]]:
     owners: Dict[int, Set[int]] = {}
     tables: Dict[str, Dict[Ends, int]] = {}
     for pid in pids:
-        for inode in _sockets(proc, pid):
+        for inode in sockets_of(proc, pid):
             owners.setdefault(inode, set()).add(pid)
         space = str(proc.namespace(pid, "net"))
         if space not in tables:
@@ -74,7 +75,7 @@ def _joined(groups: List[Set[int]], pair: Set[int]) -> List[Set[int]]:
     return [group for group in groups if not group & pair] + [pair.union(*touched)]
 
 
-def _sockets(proc: ProcFS, pid: int) -> Set[int]:
+def sockets_of(proc: ProcFS, pid: int) -> Set[int]:
     files = proc.open_files(pid)
     found = (_SOCKET.match(file) for file in (() if isinstance(files, Missing) else files))
     return {int(match[1]) for match in found if match}
@@ -94,10 +95,8 @@ def _address(text: str) -> str:
 
 # --- Unix sockets ---
 
-_SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
 _SHOW_PEER, _SHOW_PENDING, _PEER, _PENDING = 4, 8, 2, 3  # UDIAG_SHOW_PEER, _ICONS, UNIX_DIAG_PEER, _ICONS
-_HEADER = struct.Struct("=IHHII")
-_SOCKET_OF_ANSWER = 16  # struct unix_diag_msg (linux/unix_diag.h)
+_SIZE = 16  # struct unix_diag_msg (linux/unix_diag.h)
 
 
 class UnixSockets(NamedTuple):
@@ -113,36 +112,14 @@ def unix_sockets() -> UnixSockets:
     show = _SHOW_PEER | _SHOW_PENDING
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, show, 0xFFFFFFFF, 0xFFFFFFFF)
     found = UnixSockets({}, {})
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 4) as link:  # NETLINK_SOCK_DIAG
-            link.settimeout(_SECONDS)
-            head = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
-            link.sendto(head + request, (0, 0))
-            while _take(link.recv(1 << 18), found):
-                pass
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), Link() as link:
+        for fixed, attributes in link.ask(request, _SIZE, all_of_them=True):
+            (inode,) = struct.unpack_from("=I", fixed, 4)
+            for number in _numbers(attributes.get(_PEER, b""))[:1]:
+                found.peers[inode] = number
+            found.unaccepted.update((number, inode) for number in _numbers(attributes.get(_PENDING, b"")) if number)
     return found
 
 
-def _take(data: bytes, found: UnixSockets) -> bool:
-    """Read one answer; False behind the last one."""
-    at = 0
-    while at + _HEADER.size <= len(data):
-        size, kind = struct.unpack_from("=IH", data, at)
-        if kind in (_DONE, _ERROR) or size < _HEADER.size:
-            return False
-        (inode,) = struct.unpack_from("=I", data, at + _HEADER.size + 4)
-        attribute = at + _HEADER.size + _SOCKET_OF_ANSWER
-        end = min(at + size, len(data))
-        while attribute + 4 <= end:
-            length, name = struct.unpack_from("=HH", data, attribute)
-            words = data[attribute + 4 : min(attribute + length, end)]
-            numbers = [number for (number,) in struct.iter_unpack("=I", words[: len(words) & ~3])]
-            if name == _PEER and numbers:
-                found.peers[inode] = numbers[0]
-            elif name == _PENDING:
-                found.unaccepted.update((number, inode) for number in numbers if number)
-            attribute += max(4, length + 3 & ~3)
-        at += size + 3 & ~3
-    return bool(data)
+def _numbers(words: bytes) -> List[int]:
+    return [number for (number,) in struct.iter_unpack("=I", words[: len(words) & ~3])]

@@ -276,7 +276,8 @@ def _narrowed(job: Job, passing: Set[int]) -> Job:
     others = tuple(one for one in job.others if one.pid in passing or not one.serves)
     left = len(job.ranks) - len(ranks)
     notes = (f"{left} further ranks were not selected",) if left else ()
-    return replace(job, ranks=ranks, others=others, notes=(*job.notes, *notes))
+    left_out = tuple(one for one in (*job.ranks, *job.others) if one not in (*ranks, *others))
+    return replace(job, ranks=ranks, others=others, left_out=left_out, notes=(*job.notes, *notes))
 
 
 def _may_be_meant(pid: int, passing: Set[int], census: Census) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
+from gdbext.model.clients import WaitingClient
 from gdbext.model.considered_hypotheses import Regrade
 from gdbext.model.explanation import Explanation, Glossary, Sign
 from gdbext.model.gpu_errors import DevicePlace, GpuError, GpuFinding, NearestAllocation, SeenIn
@@ -123,7 +124,7 @@ ROWS: Mapping[type, Rows] = {
     JudgedProcess: rows(
         "index=process.index rank=process.rank role=process.role pid=process.pid host=process.host",
         "engine=process.engine title=process.title state=process.state problems=process.problems wait threads",
-        "locks=process.locks peers=process.peers after=process.after kernels=process.kernels",
+        "locks=process.locks peers=process.peers clients=process.clients after=process.after kernels=process.kernels",
     ),
     JudgedThread: rows(
         "id=stack.id name=stack.name kind=judged.kind helper=judged.helper idle=judged.idle state=stack.state",
@@ -149,6 +150,7 @@ ROWS: Mapping[type, Rows] = {
         "owner_gone=gone timed shared place detail? still",
     ),
     PeerRow: rows("process thread file other_end"),
+    WaitingClient: rows("server address seconds pids names unread"),
     Peer: rows("lwp=thread file pids=processes unknown=processes:reason states lock"),
     Explanation: rows("label sort meaning signs remedies related sources calls"),
     Sign: rows("text why=reason? source"),

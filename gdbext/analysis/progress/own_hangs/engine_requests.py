@@ -3,11 +3,12 @@ event loop sent a request to its own server."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
 from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests
-from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.own_work import is_working, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
@@ -26,19 +27,26 @@ _LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
 
 
 def nobody_answers(view: JobView) -> Optional[Candidate]:
-    """Requests wait in a front end for the engine, whose cores and ranks all rest or stand."""
+    """Requests wait in a front end for the engine, whose cores and ranks all rest or stand; by its coroutines, or by
+    what its clients were sent."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen or view.of(*_OF_RANKS):
         return None
     asking = [(party, tasks) for party, tasks in ((one, requests_of(one)) for one in view.parties) if tasks]
-    others = parties_without(view.parties, [party for party, _ in asking])
-    if not asking or not others or any(_works(view, party) for party in others):
+    fronts = [party for party, _ in asking] or _with_overdue_clients(view)
+    resting = fronts if asking else [party for party in fronts if party.judged.idle]
+    others = parties_without(view.parties, resting)
+    if not fronts or not (others or not asking) or any(_works(view, party) for party in others):
         return None
-    front, tasks = asking[0]
-    lead = waiting_requests(tasks, who([front]))
+    front, tasks = fronts[0], asking[0][1] if asking else []
+    lead = (
+        waiting_requests(tasks, who([front]))
+        if tasks
+        else start(overdue_text(overdue_clients(view, front), who([front])))
+    )
     standing = [party for party in others if not _rests(party) and not _asks_ranks(party)]
     busy = standing or [party for party in others if _asks_ranks(party)]
     if not looked_long(view):
-        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not work on it."
+        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others or fronts)} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
     blamed = busy or [front]
     rest = parties_without(others, blamed)
@@ -54,13 +62,14 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     else:
         lost = "the request or its answer was lost, or the engine is paused"
         lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else lost
-        summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: {lost}."
+        idle = rest or [front]
+        summary += f" {start(who(idle))} {verb(idle, 'waits', 'wait')} for work: {lost}."
     return Candidate(
         cause="other",
         confidence="medium" if standing and all(map(stands, standing)) else "low",
         summary=summary,
         culprits=tuple(blamed),
-        victims=tuple(parties_without([party for party, _ in asking], blamed)),
+        victims=tuple(parties_without(fronts, blamed)),
         evidence=evidence_of(blamed, [front]),
     )
 
@@ -87,6 +96,13 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
                 evidence=evidence_of([one], others),
             )
     return None
+
+
+def _with_overdue_clients(view: JobView) -> List[Party]:
+    """Of engines, which answer each request: other programs may have clients that only listen. Its own threads must
+    rest as well."""
+    fronts = [party for party in view.parties if party.process.engine and overdue_clients(view, party)]
+    return fronts if not any(is_working(view, party) for party in fronts) else []
 
 
 def _works(view: JobView, party: Party) -> bool:
