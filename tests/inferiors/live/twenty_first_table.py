@@ -1,5 +1,5 @@
-"""The twenty-first set of live programs: each imitates one public report, even numbers only. Each search of reports gave
-the first one that tells its root cause.
+"""The twenty-first set of live programs: each imitates one public report, even numbers only. Each search gave the first
+report that tells its root cause.
 
 As `table.py`; played by `scripts/bench accuracy --family live-21` alone. Each truth was written before its program was,
 and before gdbext looked; who wrote them did not know the rules. Each program names its report.
@@ -98,8 +98,8 @@ TWENTY_FIRST: Tuple[Live, ...] = (
     Live(E, "router-of-a-loading-worker", (HEALTHY,), roles=_WORKER),
     # open-telemetry/opentelemetry-python#2024: the collector is down; each span is tried again, for longer and longer
     Live(E, "collector-is-away", (HEALTHY,), roles=("main", "client")),
-    # vllm-project/vllm#15862: the weights come from an object store each time, which is slow
-    Live(E, "weights-from-an-object-store", (HEALTHY,), roles=("main", "worker", "store")),
+    # wandb/server#84: tens of thousands of media files are uploaded at the end of a run
+    Live(E, "media-of-a-run", (HEALTHY,), roles=("main", "uploader", "server")),
 )  # fmt: skip
 
 TWENTY_FIRST_BY_NAME: Dict[str, Live] = {row.id: row for row in TWENTY_FIRST}
