@@ -12,24 +12,33 @@ from tests.inferiors.live.place import LONG, at, in_folder, run, work_for
 from tests.inferiors.live.twenty_first_extension import extension
 
 
+def is_counting(frame):
+    """Whether the counters are locked where this is called from; there is one lock for those of all processes."""
+    while frame:
+        lock = frame.f_locals.get("lock")
+        if frame.f_code.co_filename.endswith("values.py") and lock and lock.locked():
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Arbiter:
     """Looks after workers, as gunicorn does. What it logs goes to an error service too, and requests are counted."""
 
     def __init__(self):
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = in_folder("metrics")
+        os.mkdir(in_folder("metrics"))
         import prometheus_client
 
-        self.registry = prometheus_client.CollectorRegistry()
-        self.requests = prometheus_client.Counter(
-            "sentry_requests", "Requests to the error service", ["outcome"], registry=self.registry
-        )
-        self.workers, self.counting = set(), os.path.join("prometheus_client", "values.py")
+        self.requests = prometheus_client.Counter("sentry_requests", "Requests to the error service", ["outcome"])
+        self.workers = set()
         signal.signal(signal.SIGCHLD, self.reap)
 
     def log_error(self, outcome):
         self.requests.labels(outcome).inc()
 
     def reap(self, number, frame):
-        if frame.f_code.co_filename.endswith(self.counting) and frame.f_locals["self"]._lock.locked():
+        if is_counting(frame):
             at("main")
         while True:
             try:
