@@ -161,7 +161,7 @@ TOOL = """
 import sys
 for number in range(40):
     for line in range(30):
-        print(f"warning: the option {line} of the document {number} is deprecated and will be an error", file=sys.stderr)
+        print(f"warning: the option {line} of document {number} is deprecated, an error in version 3", file=sys.stderr)
     print(f"page {number}", flush=True)
 """
 

@@ -136,11 +136,12 @@ int tasks_during_the_destructor()
     printf("%d\n", leaves.load());
     fflush(stdout);
     auto pool = std::make_unique<ThreadPool>(4);
-    std::this_thread::sleep_for(milliseconds(50));
-    pool->schedule([&] { divide(*pool, leaves, 3); });
+    std::this_thread::sleep_for(milliseconds(200));
+    ThreadPool *running = pool.get();
+    pool->schedule([running, &leaves] { divide(*running, leaves, 3); });
     std::this_thread::sleep_for(milliseconds(20));
     at("main");
-    pool->~ThreadPool();
+    pool.reset();
     return 0;
 }
 
