@@ -3,21 +3,35 @@ event loop sent a request to its own server."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional, Sequence, Tuple
 
+from gdbext.analysis.progress.begun import HANDLERS
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests
-from gdbext.analysis.progress.own_work import looked_long
-from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests, waits_elsewhere
+from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
+from gdbext.analysis.progress.running import own_locks
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    COMMUNICATION,
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    other_ends,
+    parties_without,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.asyncio_waits import RUNS_LOOP
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
 from gdbext.model.locks import NOT_ACCEPTED
+from gdbext.model.missing import Missing
+from gdbext.model.tasks import PythonTask
 from gdbext.model.text.patterns import regex
 
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
@@ -33,11 +47,23 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     others = parties_without(view.parties, [party for party, _ in asking])
     if not asking or not others or any(_works(view, party) for party in others):
         return None
+    if any(works_within(view, party) for party in view.parties):
+        return None
+    asking = [(party, _since_first_look(view, party, tasks)) for party, tasks in asking]
+    asking = sorted(asking, key=lambda one: not one[1])  # first those that have waited all the time
     front, tasks = asking[0]
-    lead = waiting_requests(tasks, who([front]))
     standing = [party for party in others if not _rests(party) and not _asks_ranks(party)]
     busy = standing or [party for party in others if _asks_ranks(party)]
-    if not looked_long(view):
+    waited = tasks or requests_of(front)
+    fed = any(may_be_fed(view, party) for party in standing)
+    lead = waiting_requests(waited, who([front]))
+    if (
+        not tasks
+        or not looked_long(view)
+        or all(map(waits_elsewhere, tasks))
+        or any(map(_is_served_away, standing))
+        or fed
+    ):
         text = f"It is not clear yet whether anything hangs: {lead}, and {who(others)} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
     blamed = busy or [front]
@@ -55,9 +81,10 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
         lost = "the request or its answer was lost, or the engine is paused"
         lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else lost
         summary += f" {start(who(rest))} {verb(rest, 'waits', 'wait')} for work: {lost}."
+    sure = standing and all(stands(party) and not waits_for_own_process(party) for party in standing)
     return Candidate(
         cause="other",
-        confidence="medium" if standing and all(map(stands, standing)) else "low",
+        confidence="medium" if sure else "low",
         summary=summary,
         culprits=tuple(blamed),
         victims=tuple(parties_without([party for party, _ in asking], blamed)),
@@ -66,27 +93,40 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
 
 
 def asks_itself(view: JobView) -> Optional[Candidate]:
-    """The thread of an event loop waits for its own server, which accepts no connection before this call returns."""
+    """The thread of an event loop waits for its own server, which accepts no connection before this call returns.
+    Another thread may be the one that accepts it: where one is busy, this one just waits for its turn."""
     if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for index in range(len(view.processes)):
-        for one in threads_of(view, index):
-            if not (stands(one) and _asks_own(one) and _runs_loop(one)):
-                continue
-            summary = (
-                f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. This event loop "
-                "would have to accept that connection, but it is blocked until the call returns."
+        own = threads_of(view, index)
+        one = next((one for one in own if stands(one) and _asks_own(one) and _runs_loop(one)), None)
+        if one is None or works_within(view, one):
+            continue
+        others = [party for party in view.parties if party.index != index]
+        rivals = [other for other in own if other.lwp != one.lwp and not _leaves_clients(other, one)]
+        blocked = "This event loop would have to accept that connection, but it is blocked until the call returns."
+        if rivals:
+            blocked = (
+                f"If this event loop has to accept that connection, it never will; {who(rivals)}, in "
+                f"{closed(where(rivals[0]))} may have to accept it instead."
             )
-            others = [party for party in view.parties if party.index != index]
-            return Candidate(
-                cause="other",
-                confidence="high",
-                summary=summary,
-                culprits=(one,),
-                victims=tuple(others),
-                evidence=evidence_of([one], others),
-            )
+        return Candidate(
+            cause="other",
+            confidence="low" if rivals else "high",
+            summary=f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. {blocked}",
+            culprits=(one,),
+            victims=tuple(others),
+            evidence=evidence_of([one], others),
+        )
     return None
+
+
+def _leaves_clients(other: Party, loop: Party) -> bool:
+    """Whether a thread beside that of the loop accepts no client: it belongs to a library, waits for the loop's thread,
+    for work or for other threads in no function of a server."""
+    if other.judged.helper is not None or other.judged.idle or {wait.owner for wait in own_locks(other)} == {loop.lwp}:
+        return True
+    return other.kind in FED_KINDS and not (_runs_loop(other) or matches_any(HANDLERS, calls_of(other)))
 
 
 def _works(view: JobView, party: Party) -> bool:
@@ -96,6 +136,25 @@ def _works(view: JobView, party: Party) -> bool:
         return True
     waits = _rests(party) or _asks_ranks(party)
     return not waits and (party.index in view.moved or not stands(party))
+
+
+def _since_first_look(view: JobView, party: Party, tasks: Sequence[PythonTask]) -> List[PythonTask]:
+    """Those that stood at the same place in every look: a server that works has other requests after a while."""
+    for look in view.before:
+        then = look.same_process(party.process)
+        known = {_standing_at(task) for task in then.tasks} if then is not None else set()
+        tasks = [task for task in tasks if _standing_at(task) in known]
+    return list(tasks)
+
+
+def _standing_at(task: PythonTask) -> Tuple[object, ...]:
+    return task.thread, task.name, tuple((frame.function, frame.line) for frame in task.frames)
+
+
+def _is_served_away(party: Party) -> bool:
+    """Whether others than the processes that were read may work on what it waits for: on another host, or a service."""
+    peers = [peer.processes for peer in party.process.peers if peer.thread == party.lwp]
+    return party.judged.rule == RAY_GET or any(isinstance(one, Missing) for one in peers)
 
 
 def _rests(party: Party) -> bool:
