@@ -5,9 +5,12 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity
+from gdbext.model.activity import Child as ActiveChild
 from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import ReadState
 from gdbext.model.locks import NOT_ACCEPTED, Peer
+from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 from tests.unit.stacks import frame, stack
 from tests.unit.test_analysis_at_work import FUTEX, LOOPS, MAIN, SELECTS, live, process
@@ -81,6 +84,39 @@ def test_a_request_that_waits_for_a_lock_of_its_front_end():
     assert found.summary.endswith("the engine has not got it.")
 
 
+def test_other_requests_than_before_show_that_a_server_answers():
+    """Each of them may only wait for its turn: a look catches the engine between two."""
+    ranks = (worker(0), worker(1), IDLE_CORE)
+    now = replace(live(*ranks, front_end(REQUEST)), taken_at=1030.0)
+    then = replace(live(*ranks, front_end(replace(REQUEST, name="Task-9"))), taken_at=1000.0)
+    found = judge(replace(now, earlier=(then,))).verdict
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert judge(replace(now, earlier=(replace(now, taken_at=1000.0),))).verdict.finding
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        (("sleep@asyncio/tasks.py:649", "ask_policy@/srv/plugin.py:3"), "(plugin.py:3) of pid 103 for something other"),
+        (("Condition.wait@asyncio/locks.py:275",), "which may have paused the engine"),
+    ],
+    ids=["a plugin", "a pause"],
+)
+def test_what_a_request_waits_for_before_the_engine_may_come(at, says):
+    waiting = replace(REQUEST, frames=tuple(map(frame, (*at, *GENERATES))))
+    found = looked(worker(0), worker(1), IDLE_CORE, front_end(waiting))
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert says in found.summary
+
+
+def test_a_core_that_asks_another_host_may_get_an_answer():
+    """Its workers may be there, as Ray's are."""
+    reads = process(2, waits("recv@libc.so.6", "lookup@/srv/plugin.py:3", *GENERATES, call=RECV))
+    there = replace(reads, peers=(Peer(102, "tcp 10.0.0.1:5 - 10.0.0.2:80", Missing("on another host")),))
+    assert looked(worker(0), there, front_end(REQUEST)).cause != "other"
+    assert looked(worker(0), reads, front_end(REQUEST)).cause == "other"
+
+
 def test_a_client_that_reads_slowly_is_owed_nothing():
     drains = ("FlowControlMixin._drain_helper@asyncio/streams.py:172", *GENERATES)
     found = looked(worker(0), worker(1), IDLE_CORE, front_end(replace(REQUEST, frames=tuple(map(frame, drains)))))
@@ -113,6 +149,31 @@ def test_an_event_loop_that_asks_its_own_server():
     assert judge(live(worker(0), IDLE_CORE, process(3, asks, peers=(accepted,)))).verdict.confidence != "high"
 
 
+@pytest.mark.parametrize(
+    ("beside", "cause", "confidence"),
+    [
+        (stack("hash@_hashlib.so", "do_GET@/srv/metrics.py:3", state="R", cpu=0.9, switches=9), "not-a-hang", "medium"),
+        (waits("recv@libc.so.6", "do_GET@/srv/metrics.py:3", call=RECV), "other", "low"),
+        (
+            waits(
+                "__futex_wait@libc.so.6",
+                "Condition.wait@threading.py:327",
+                "Queue.get@queue.py:171",
+                "BackgroundWorker.run@/srv/writer.py:3",
+            ),
+            "other",
+            "high",
+        ),
+    ],
+    ids=["computes", "waits", "rests"],
+)
+def test_a_loop_that_asks_a_server_in_another_thread_of_its_process(beside, cause, confidence):
+    asks = waits("recv@libc.so.6", "readinto@socket.py:706", "ask@/srv/plugin.py:3", *LOOPS, call=RECV)
+    peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (103,), ("S",), ("python",))
+    found = judge(live(worker(0), worker(1), IDLE_CORE, process(3, asks, beside, peers=(peer,)))).verdict
+    assert (found.cause, found.confidence) == (cause, confidence)
+
+
 STARTS_CORE = ("zmq_poll@libzmq.so.5", f"wait_for_engine_startup@{ENGINE}utils.py:1361")
 STARTS_WORKERS = ("poll@libc.so.6", "WorkerProc.wait_for_ready@vllm/v1/executor/multiproc_executor.py:790")
 LOADS = (
@@ -135,6 +196,60 @@ def test_a_server_that_does_not_start_waits_for_who_stands():
 
 def test_a_server_whose_rank_loads_may_just_be_slow():
     assert looked(*starting(waits(*LOADS, state="R", cpu=0.9, switches=9))).cause != "other"
+
+
+FUTURE = ("Condition.wait@threading.py:327", "Future.result@concurrent/futures/_base.py:451")
+CHILD = (
+    "waitid@libc.so.6",
+    "Popen._wait@subprocess.py:1278",
+    "Popen._try_wait@subprocess.py:2004",
+    "build@/srv/jit.py:3",
+)
+HASHES = stack("hash@_hashlib.so", "read_part@/srv/plugin.py:9", state="R", cpu=0.9, switches=9)
+NAPS = stack("clock_nanosleep@libc.so.6", "read_part@/srv/plugin.py:9", state="S", sleeps=0.1, switches=5, cpu=0.0)
+WAIT_FOR_CHILD = (61, 9, 0, 0, 0, 0, 0)
+BUSY, NAPPING = Activity(1.0, children=(ActiveChild("ninja", 9, 0.9),)), Activity(1.0, napping=1)
+
+
+@pytest.mark.parametrize(
+    "of_worker",
+    [
+        process(1, waits(*CHILD, call=WAIT_FOR_CHILD), activity=BUSY),
+        process(1, waits(*FUTURE), HASHES),
+        process(1, waits(*FUTURE), activity=Activity(1.0, read_bytes=1 << 24)),
+    ],
+    ids=["a child", "a thread", "a reader"],
+)
+def test_a_rank_whose_child_or_thread_works_hangs_nowhere(of_worker):
+    core_waits = (process(2, waits(*STARTS_WORKERS)), process(3, waits(*STARTS_CORE, call=POLLS)))
+    assert looked(of_worker, *core_waits).cause != "other"
+    assert looked(worker(0), of_worker, ASKING_CORE, front_end(REQUEST)).cause != "other"
+
+
+@pytest.mark.parametrize(
+    "of_worker",
+    [process(1, waits(*CHILD, call=WAIT_FOR_CHILD), activity=NAPPING), process(1, waits(*FUTURE), NAPS)],
+    ids=["a child", "a thread"],
+)
+def test_a_rank_whose_child_or_thread_naps_may_load_slowly(of_worker):
+    core_waits = (process(2, waits(*STARTS_WORKERS)), process(3, waits(*STARTS_CORE, call=POLLS)))
+    for found in (looked(of_worker, *core_waits), looked(worker(0), of_worker, ASKING_CORE, front_end(REQUEST))):
+        assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+
+
+def test_a_rank_that_loads_what_somebody_outside_sends_may_be_slow():
+    reads = waits("recv@libc.so.6", "load_shard@/srv/plugin.py:3", call=RECV)
+    for pids in ((99,), Missing("its other end is on another host")):
+        loads = process(1, reads, peers=(Peer(101, "tcp 127.0.0.1:5 - 127.0.0.1:80", pids),))
+        core_waits = (process(2, waits(*STARTS_WORKERS)), process(3, waits(*STARTS_CORE, call=POLLS)))
+        found = looked(loads, *core_waits)
+        assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+
+
+def test_a_front_end_whose_thread_works_on_the_request_owes_nothing():
+    loop = waits(*SELECTS, *LOOPS, call=POLLS, switches=12)
+    front = process(3, loop, HASHES, tasks=front_end(REQUEST).tasks)
+    assert looked(worker(0), worker(1), IDLE_CORE, front).cause != "other"
 
 
 def test_a_process_that_a_signal_has_stopped_is_named_among_idle_ones():

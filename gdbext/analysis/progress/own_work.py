@@ -12,6 +12,7 @@ from typing import List, Optional
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
 from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_hangs.loop_tasks import requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child
@@ -28,12 +29,13 @@ from gdbext.analysis.view.job_view import (
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, WRITTEN_PER_SECOND
+from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, WRITTEN_PER_SECOND
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
+from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
@@ -315,6 +317,8 @@ def waits_inside(view: JobView, party: Party) -> bool:
     """Whether somebody of the same program may end its wait."""
     if is_serving(view, party) or party.kind in ("ipc-queue", "condvar-idle") or party.judged.rule in CHILD_WAITS:
         return True
+    if requests_of(party):
+        return True
     others = {process.pid for process in view.snapshot.processes} - {party.process.pid}
     return any(not others.isdisjoint(pids) for pids in other_ends(party))
 
@@ -352,6 +356,34 @@ def is_active(one: Party) -> bool:
     # Beside a load it may get less of a processor.
     runs = one.kind == "native-compute" and one.thread.state == "R" and bool(one.thread.switches)
     return runs or (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
+
+
+def works_within(view: JobView, party: Party) -> bool:
+    """Whether a child or any thread of its process works, or reads or writes much."""
+    activity = party.process.activity
+    moved = max(activity.read_bytes or 0, activity.written_bytes or 0) if activity is not None else 0
+    if activity is not None and moved >= activity.seconds * MOVED_PER_SECOND:
+        return True
+    own = threads_of(view, party.index)
+    return busy_child(party) is not None or any(one.thread is not None and _computes(one.thread) for one in own)
+
+
+def may_be_fed(view: JobView, party: Party) -> bool:
+    """Whether what it waits for may come from a child or thread of its own that wakes up: one may load something
+    slowly."""
+    activity = party.process.activity
+    if waits_for_own_process(party):
+        return activity is None or bool(activity.napping)
+    side = (one for one in threads_of(view, party.index) if one.lwp != party.lwp and one.judged.helper is None)
+    return party.kind in FED_KINDS and any(one.thread is not None and bool(one.thread.switches) for one in side)
+
+
+def waits_for_own_process(party: Party) -> bool:
+    return party.judged.rule in (*CHILD_WAITS, *LOADER_WAITS)
+
+
+def _computes(thread: ThreadStack) -> bool:
+    return (thread.state == "R" and bool(thread.switches)) or (thread.cpu or 0.0) >= CHILD_CPU
 
 
 LOST = (result_lost, starved)

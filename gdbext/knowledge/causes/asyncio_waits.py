@@ -49,6 +49,9 @@ ENGINE_ANSWERS: Tuple[Tuple[str, str, str], ...] = (
 )
 """(function, file, source) of coroutines of front ends in which a request waits for what the engine answers."""
 
+CODE_OF_ENGINES = r"(^|/)(vllm|sglang|tensorrt_llm|lmdeploy)/"
+"""Files of these engines. What else such a coroutine calls may wait for anything."""
+
 TASK, FUTURE = "Task", "Future"
 """The classes of what a task waits for: the end of another one, and what somebody sets."""
 

@@ -3,22 +3,36 @@ event loop sent a request to its own server."""
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from gdbext.analysis.progress.begun import HANDLERS
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
-from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests
-from gdbext.analysis.progress.own_work import is_working, looked_long
-from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests, waits_elsewhere
+from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
+from gdbext.analysis.progress.running import own_locks
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    COMMUNICATION,
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    other_ends,
+    parties_without,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.asyncio_waits import RUNS_LOOP
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
 from gdbext.model.locks import NOT_ACCEPTED
+from gdbext.model.missing import Missing
+from gdbext.model.tasks import PythonTask
 from gdbext.model.text.patterns import regex
 
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
@@ -31,26 +45,23 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     what its clients were sent."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen or view.of(*_OF_RANKS):
         return None
-    asking = [(party, tasks) for party, tasks in ((one, requests_of(one)) for one in view.parties) if tasks]
-    fronts = [party for party, _ in asking] or _with_overdue_clients(view)
-    resting = fronts if asking else [party for party in fronts if party.judged.idle]
-    others = parties_without(view.parties, resting)
-    if not fronts or not (others or not asking) or any(_works(view, party) for party in others):
+    asked = _by_coroutines(view) or _by_clients(view)
+    others = parties_without(view.parties, asked.answered_by) if asked is not None else []
+    if asked is None or any(_works(view, party) for party in others):
         return None
-    front, tasks = fronts[0], asking[0][1] if asking else []
-    lead = (
-        waiting_requests(tasks, who([front]))
-        if tasks
-        else start(overdue_text(overdue_clients(view, front), who([front])))
-    )
+    if any(works_within(view, party) for party in view.parties):
+        return None
+    front = asked.fronts[0]
     standing = [party for party in others if not _rests(party) and not _asks_ranks(party)]
     busy = standing or [party for party in others if _asks_ranks(party)]
-    if not looked_long(view):
-        text = f"It is not clear yet whether anything hangs: {lead}, and {who(others or fronts)} did not work on it."
+    fed = any(may_be_fed(view, party) for party in standing)
+    if not asked.lasting or not looked_long(view) or any(map(_is_served_away, standing)) or fed:
+        idle = who(others or asked.fronts)
+        text = f"It is not clear yet whether anything hangs: {asked.lead}, and {idle} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
     blamed = busy or [front]
     rest = parties_without(others, blamed)
-    summary = f"{lead}, and nobody works on it."
+    summary = f"{asked.lead}, and nobody works on it."
     if standing:
         summary += f" {start(who(standing))} {verb(standing, 'waits', 'wait')} in {where(standing[0])}"
         summary += f"; {who(rest)} {verb(rest, 'waits', 'wait')} for work." if rest else "."
@@ -61,48 +72,87 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
         )
     else:
         lost = "the request or its answer was lost, or the engine is paused"
-        lost = "the engine has not got it" if any(map(is_on_the_way, tasks)) else lost
-        idle = rest or [front]
-        summary += f" {start(who(idle))} {verb(idle, 'waits', 'wait')} for work: {lost}."
+        lost = "the engine has not got it" if asked.on_the_way else lost
+        resting = rest or [front]
+        summary += f" {start(who(resting))} {verb(resting, 'waits', 'wait')} for work: {lost}."
+    sure = standing and all(stands(party) and not waits_for_own_process(party) for party in standing)
     return Candidate(
         cause="other",
-        confidence="medium" if standing and all(map(stands, standing)) else "low",
+        confidence="medium" if sure else "low",
         summary=summary,
         culprits=tuple(blamed),
-        victims=tuple(parties_without(fronts, blamed)),
+        victims=tuple(parties_without(asked.fronts, blamed)),
         evidence=evidence_of(blamed, [front]),
     )
 
 
+class _Asked(NamedTuple):
+    """Requests that wait."""
+
+    fronts: List[Party]  # in whom they wait, the one that shows it best first
+    lead: str  # the start of the summary
+    lasting: bool  # the same ones wait since the first look
+    answered_by: Sequence[Party]  # those of the front ends that only hand them on
+    on_the_way: bool = False  # the engine has not got one
+
+
+def _by_coroutines(view: JobView) -> Optional[_Asked]:
+    asking = [(party, tasks) for party, tasks in ((one, requests_of(one)) for one in view.parties) if tasks]
+    if not asking or len(asking) == len(view.parties):
+        return None
+    lasting = [(party, _since_first_look(view, party, tasks)) for party, tasks in asking]
+    lasting = sorted(lasting, key=lambda one: not one[1])  # first those that have waited all the time
+    (front, tasks), fronts = lasting[0], [party for party, _ in lasting]
+    lead = waiting_requests(tasks or requests_of(front), who([front]))
+    stays = bool(tasks) and not all(map(waits_elsewhere, tasks))
+    return _Asked(fronts, lead, stays, fronts, any(map(is_on_the_way, tasks)))
+
+
+def _by_clients(view: JobView) -> Optional[_Asked]:
+    """Of engines, which answer each request: other programs may have clients that only listen. The whole engine may be
+    one process."""
+    fronts = [party for party in view.parties if party.process.engine and overdue_clients(view, party)]
+    if not fronts:
+        return None
+    lead = start(overdue_text(overdue_clients(view, fronts[0]), who(fronts[:1])))
+    return _Asked(fronts, lead, True, [party for party in fronts if party.judged.idle])
+
+
 def asks_itself(view: JobView) -> Optional[Candidate]:
-    """The thread of an event loop waits for its own server, which accepts no connection before this call returns."""
+    """The thread of an event loop waits for its own server, which accepts no connection before this call returns.
+    Another thread may be the one that accepts it: where one is busy, this one just waits for its turn."""
     if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for index in range(len(view.processes)):
-        for one in threads_of(view, index):
-            if not (stands(one) and _asks_own(one) and _runs_loop(one)):
-                continue
-            summary = (
-                f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. This event loop "
-                "would have to accept that connection, but it is blocked until the call returns."
+        own = threads_of(view, index)
+        one = next((one for one in own if stands(one) and _asks_own(one) and _runs_loop(one)), None)
+        if one is None or works_within(view, one):
+            continue
+        others = [party for party in view.parties if party.index != index]
+        rivals = [other for other in own if other.lwp != one.lwp and not _leaves_clients(other, one)]
+        blocked = "This event loop would have to accept that connection, but it is blocked until the call returns."
+        if rivals:
+            blocked = (
+                f"If this event loop has to accept that connection, it never will; {who(rivals)}, in "
+                f"{closed(where(rivals[0]))} may have to accept it instead."
             )
-            others = [party for party in view.parties if party.index != index]
-            return Candidate(
-                cause="other",
-                confidence="high",
-                summary=summary,
-                culprits=(one,),
-                victims=tuple(others),
-                evidence=evidence_of([one], others),
-            )
+        return Candidate(
+            cause="other",
+            confidence="low" if rivals else "high",
+            summary=f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. {blocked}",
+            culprits=(one,),
+            victims=tuple(others),
+            evidence=evidence_of([one], others),
+        )
     return None
 
 
-def _with_overdue_clients(view: JobView) -> List[Party]:
-    """Of engines, which answer each request: other programs may have clients that only listen. Its own threads must
-    rest as well."""
-    fronts = [party for party in view.parties if party.process.engine and overdue_clients(view, party)]
-    return fronts if not any(is_working(view, party) for party in fronts) else []
+def _leaves_clients(other: Party, loop: Party) -> bool:
+    """Whether a thread beside that of the loop accepts no client: it belongs to a library, waits for the loop's thread,
+    for work or for other threads in no function of a server."""
+    if other.judged.helper is not None or other.judged.idle or {wait.owner for wait in own_locks(other)} == {loop.lwp}:
+        return True
+    return other.kind in FED_KINDS and not (_runs_loop(other) or matches_any(HANDLERS, calls_of(other)))
 
 
 def _works(view: JobView, party: Party) -> bool:
@@ -112,6 +162,25 @@ def _works(view: JobView, party: Party) -> bool:
         return True
     waits = _rests(party) or _asks_ranks(party)
     return not waits and (party.index in view.moved or not stands(party))
+
+
+def _since_first_look(view: JobView, party: Party, tasks: Sequence[PythonTask]) -> List[PythonTask]:
+    """Those that stood at the same place in every look: a server that works has other requests after a while."""
+    for look in view.before:
+        then = look.same_process(party.process)
+        known = {_standing_at(task) for task in then.tasks} if then is not None else set()
+        tasks = [task for task in tasks if _standing_at(task) in known]
+    return list(tasks)
+
+
+def _standing_at(task: PythonTask) -> Tuple[object, ...]:
+    return task.thread, task.name, tuple((frame.function, frame.line) for frame in task.frames)
+
+
+def _is_served_away(party: Party) -> bool:
+    """Whether others than the processes that were read may work on what it waits for: on another host, or a service."""
+    peers = [peer.processes for peer in party.process.peers if peer.thread == party.lwp]
+    return party.judged.rule == RAY_GET or any(isinstance(one, Missing) for one in peers)
 
 
 def _rests(party: Party) -> bool:

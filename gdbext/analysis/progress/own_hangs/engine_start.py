@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.engines.waits_between_parts import STARTUPS
 from gdbext.model.codes import Given
+from gdbext.model.missing import Missing
 
 
 def does_not_start(view: JobView) -> Optional[Candidate]:
@@ -24,15 +25,20 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
         return None
     if not all(map(_sleeps_on, others)) or any(party.index in view.moved for party in others):
         return None  # who computes or reads may just be slow
-    lead = f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} for the start of the server"
-    if not looked_long(view):
+    if any(works_within(view, party) for party in others):
+        return None
+    lead = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} for the start of the server"
+    fed = [party for party in others if may_be_fed(view, party)]
+    if fed or not looked_long(view):
         still = f"{who(others)} did not move between the two copies"
+        if fed:
+            still = f"{who(fed)} {verb(fed, 'waits', 'wait')} in {where(fed[0])} for a child or thread that may work"
         text = f"It is not clear yet whether anything hangs: {lead}, and {still}."
         return not_clear(view, text, evidence_of(others, waiting), waiting)
     return Candidate(
         cause="other",
-        confidence="medium",
-        summary=f"{lead}, and {who(others)} {verb(others, 'holds', 'hold')} it up: "
+        confidence="low" if any(_may_be_slow(view, party) for party in others) else "medium",
+        summary=f"{start(lead)}, and {who(others)} {verb(others, 'holds', 'hold')} it up: "
         f"{verb(others, 'it waits', 'they wait')} in {where(others[0])}.",
         culprits=tuple(others),
         victims=tuple(waiting),
@@ -44,6 +50,14 @@ def _sleeps_on(party: Party) -> bool:
     """Whether it sleeps in the call of the first copy, and not for a time that it has chosen."""
     thread = party.thread
     return thread is not None and thread.state == "S" and thread.switches == 0 and thread.sleeps is None
+
+
+def _may_be_slow(view: JobView, party: Party) -> bool:
+    """Whether what it waits for comes from a child, another host or a process outside of the job: a download, too."""
+    pids = {process.pid for process in view.snapshot.processes}
+    peers = (peer.processes for peer in party.process.peers if peer.thread == party.lwp)
+    away = any(isinstance(one, Missing) or not pids.issuperset(one) for one in peers)
+    return away or waits_for_own_process(party)
 
 
 LOST = (does_not_start,)

@@ -14,6 +14,7 @@ from gdbext.analysis.view.places import place
 from gdbext.analysis.view.wording import closed, who
 from gdbext.knowledge.causes.asyncio_waits import (
     CHANGES,
+    CODE_OF_ENGINES,
     ENGINE_ANSWERS,
     FIRST_TASK,
     FUTURE,
@@ -37,6 +38,7 @@ from gdbext.model.text.ranges import counted
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ENGINE_ANSWERS = [(regex(function), regex(file)) for function, file, _ in ENGINE_ANSWERS]
+_OF_ENGINES = regex(CODE_OF_ENGINES)
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _NAPS, _ENDS = regex(r"sleep$"), tuple(map(regex, (ENDS, STOPS)))
@@ -143,10 +145,14 @@ def is_request(task: PythonTask) -> bool:
 def waiting_requests(tasks: Sequence[PythonTask], front_end: str) -> str:
     """`2 requests wait in AsyncLLM.generate (async_llm.py:767) of front end for an answer of the engine`; else what one
     waits for before the engine has it."""
-    first = next((task for task in tasks if is_on_the_way(task)), tasks[0])
+    first = next((task for task in tasks if is_on_the_way(task) or waits_elsewhere(task)), tasks[0])
     spot, what = place(_engine_call(first)), "an answer of the engine"
-    if is_on_the_way(first):
+    if _is_paused(first):
+        spot, what = _place(first), "another task there, which may have paused the engine"
+    elif is_on_the_way(first):
         spot, what = _place(first), "another task there"
+    elif waits_elsewhere(first):
+        spot, what = _place(first), "something other than the engine"
     waits = "waits" if len(tasks) == 1 else "wait"
     return f"{counted(len(tasks), 'request')} {waits} in {spot} of {front_end} for {what}"
 
@@ -154,6 +160,20 @@ def waiting_requests(tasks: Sequence[PythonTask], front_end: str) -> str:
 def is_on_the_way(task: PythonTask) -> bool:
     """Whether another task of the front end must let it go on to the engine."""
     return _kind(task) in (LOCKS, TURNS, CHANGES)
+
+
+def waits_elsewhere(task: PythonTask) -> bool:
+    """Whether it is in code that some plugin has added, or waits until somebody lets the engine go on: nothing shows
+    that the engine owes it an answer."""
+    return _is_paused(task) or not (is_on_the_way(task) or _is_of_engine(_caller(task)))
+
+
+def _is_paused(task: PythonTask) -> bool:
+    return _kind(task) == CHANGES and _is_of_engine(_caller(task))
+
+
+def _is_of_engine(frame: Frame) -> bool:
+    return bool(_OF_ENGINES.search(frame.file or ""))
 
 
 def _engine_call(task: PythonTask) -> Optional[Frame]:
