@@ -65,6 +65,10 @@ UNSET = "a timer that is not set"
 """What stands for it where a thread reads a timerfd that will not expire before somebody sets it."""
 
 
+NOTHING = "no file"
+"""What stands for it where a thread waits for events of files, and there is none that it watches."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """A file that a thread waits for, and who is at its other end."""

@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, Peer
+from gdbext.model.locks import LISTENING, NOTHING, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 from tests.unit.stacks import frame, stack
@@ -195,3 +195,61 @@ def test_a_server_whose_task_waits_for_the_lock_of_a_reader_is_not_idle():
     assert found(server(replace(READER, holds=()), LISTENS)).cause == "not-a-hang"
     amid = found(server(task("route", *ACQUIRE, wants=1), READER, LISTENS))
     assert (amid.cause, amid.finding) == ("unknown", False)
+
+
+JOINING = task("main", by="serve@server.py:30", waits_for="Task")
+STREAMS = task("stream", *GET, by="stream@server.py:12", waits_for="Future")
+ASKS = stack("recv@libc.so.6", "browse@client.py:4", *MAIN, id="101", lwp=101, syscall=(45, 3, 1, 1, 0, 0, 0))
+
+
+def browser(of=100):
+    one = replace(ASKS, switches=0, state="S", name="python")
+    peer = Peer(thread=101, file="unix socket:[7]", processes=(of,), states=("S",), names=("python",))
+    return replace(process(1, one, peers=(peer,)), pid=101)
+
+
+def test_the_end_of_a_stream_that_has_no_more_to_send_is_not_waited_for_while_a_client_waits_for_more():
+    verdict = found(server(JOINING, STREAMS, file="unix socket:[7]"), browser())
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("lock-order-deadlock", "low", (0,))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "of"),
+    [((STREAMS,), 100), ((JOINING, STREAMS, READER), 100), ((JOINING, STREAMS), 999)],
+    ids=["nobody waits for its end", "another one reads from a client", "nobody waits for the server"],
+)
+def test_a_stream_without_news_is_at_rest(tasks, of):
+    assert found(server(*tasks, file="unix socket:[7]"), browser(of)).cause != "lock-order-deadlock"
+
+
+CALL = task("main", "Channel.unary@rpc.py:20", by="greet@rpc.py:26", waits_for="Future")
+POLLS_NOTHING = stack("epoll_wait@libc.so.6", "work@rpc.py:9", id="110", lwp=110, syscall=EVER, switches=0, state="S")
+
+
+def alone(*tasks, file=NOTHING, **fields):
+    one = server(*tasks, file="unix socket:[8]", others=(POLLS_NOTHING,))
+    wakes = Peer(thread=100, file="unix socket:[8]", processes=(100,))
+    return replace(one, peers=(wakes, Peer(thread=110, file=file, processes=(100,))), **fields)
+
+
+def test_a_future_that_nobody_is_left_to_set():
+    verdict = found(alone(CALL))
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("other", "low", (0,))
+    assert verdict.summary.startswith(
+        "Task main of the event loop of pid 100 waits in Channel.unary (rpc.py:20) for a fut"
+    )
+    assert verdict.summary.endswith("nobody is left to set it.")
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        replace(alone(CALL), handlers=(15,)),
+        replace(alone(CALL), peers=(Peer(thread=100, file="unix socket:[8]", processes=(100,)),)),
+        alone(CALL, READER),
+        alone(replace(CALL, limited=True)),
+    ],
+    ids=["a signal may set it", "another thread waits for anything", "a client may", "it gives up by itself"],
+)
+def test_a_future_that_somebody_may_set(one):
+    assert found(one).cause != "other"

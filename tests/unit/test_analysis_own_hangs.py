@@ -278,3 +278,75 @@ def test_who_naps_for_the_end_of_what_works_is_at_work(threads, activity):
     main = stack(*naps, *MAIN, syscall=NAP, sleeps=0.5, state="S", switches=2)
     found = over_time(process(0, main, *threads, activity=activity))
     assert (found.cause, found.finding) == ("not-a-hang", False)
+
+
+COND = ("pthread_cond_wait@libc.so.6", "Stream::synchronize@libext.so ext.cpp:31", "release@engine.py:8")
+CALLS_BACK = (
+    "pthread_cond_timedwait@libc.so.6",
+    "take_gil@python3",
+    "PyGILState_Ensure@python3",
+    "run@libext.so ext.cpp:4",
+)
+
+
+def waits_with_gil(**fields):
+    return stack(*COND, *MAIN, gil=True, switches=0, state="S", syscall=FUTEX, marks=(1,), **fields)
+
+
+def calls_back(*frames):
+    return stack(*(frames or CALLS_BACK), id="110", lwp=110, gil=False, switches=200, state="S", cpu=0.0)
+
+
+def test_a_thread_of_native_code_that_calls_back_needs_the_gil_of_who_waits_for_it():
+    verdict = judge(live(of_gil(waits_with_gil(), calls_back()))).verdict
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("gil-deadlock", "medium", (0,))
+    assert "needs the GIL to call back into Python" in verdict.summary
+    syncs = replace(waits_with_gil(), frames=stack("cuStreamSynchronize@libcuda.so.1", *COND[1:], *MAIN).frames)
+    on_gpu = replace(of_gil(syncs, calls_back()), libraries=("/usr/lib/libcuda.so.1",))
+    verdict = judge(live(on_gpu)).verdict
+    assert (verdict.cause, verdict.confidence) == ("gil-deadlock", "low")
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        (waits_with_gil(), calls_back(*TAKES_GIL, *MAIN)),
+        (replace(waits_with_gil(), gil=False), calls_back()),
+        (waits_with_gil(), calls_back(), stack("gemm@libmkl.so", id="9", lwp=9, state="R", cpu=0.9, switches=9)),
+    ],
+    ids=["it was started by Python", "the GIL is free", "a third thread works"],
+)
+def test_a_wait_with_the_gil_that_may_end(threads):
+    assert judge(live(of_gil(*threads[:2]))).verdict.cause != "gil-deadlock" or len(threads) > 2
+    wait = LockWait(110, "gil", 0x10, 100, still=True)
+    assert judge(live(process(0, *threads, locks=(wait,)))).verdict.cause != "gil-deadlock"
+
+
+def naps_in(index, function, **fields):
+    one = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", f"{function}@ring.py:9", "step@engine.py:5", *MAIN,
+                syscall=NAP, sleeps=0.0005, state="S", switches=900, marks=(1, 2), **fields)  # fmt: skip
+    return process(index, one, activity=Activity(1.0, napping=1))
+
+
+def seen_for_long(*processes):
+    now = replace(live(*processes), taken_at=30.0)
+    return judge(replace(now, earlier=(replace(now, taken_at=0.0),))).verdict
+
+
+def test_room_that_no_reader_makes():
+    verdict = seen_for_long(naps_in(0, "Ring.enqueue"), naps_in(1, "Ring.dequeue"))
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("other", "low", (0,))
+    assert "for room in" in verdict.summary and "for a message in" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        (naps_in(0, "Ring.dequeue"), naps_in(1, "Ring.dequeue")),
+        (naps_in(0, "Ring.enqueue"), process(1, stack("add@engine.py:3", *MAIN, state="R", cpu=0.9, switches=9))),
+        (replace(naps_in(0, "Ring.enqueue"), activity=Activity(1.0, read_bytes=5000)), naps_in(1, "Ring.dequeue")),
+    ],
+    ids=["all wait for messages", "a reader works", "it reads a file"],
+)
+def test_room_that_may_be_made(processes):
+    assert seen_for_long(*processes).cause != "other"

@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 
-from gdbext.discovery.locks_pipes_sockets import open_files
+from gdbext.discovery.locks_pipes_sockets import open_files, peers
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, UNASKED, UNOPENED, UNSET
+from gdbext.model.locks import LISTENING, NOTHING, UNASKED, UNOPENED, UNSET
 from gdbext.model.missing import Missing
 from tests.polling import wait_until
 
@@ -246,3 +246,15 @@ def test_a_loop_that_waits_for_room_or_for_another_connection_may_read_later():
         loop.modify(answer, select.EPOLLIN)
         own = peer_of(SEND, theirs.fileno()).unread_by  # both ends are this process': it wakes itself up
         assert own == (os.getpid(),)
+
+
+def test_an_event_loop_that_watches_nothing_waits_for_its_own_threads(monkeypatch):
+    monkeypatch.setattr(peers, "_is_childless", lambda proc, pid: True)
+    with closing(select.epoll()) as loop:
+        call = {1: (EPOLL_WAIT, loop.fileno(), 0, 1, 0xFFFFFFFF, 0, 0)}
+        (peer,) = waits_for(ProcFS(), os.getpid(), call)
+        assert (peer.file, peer.processes) == (NOTHING, (os.getpid(),))
+        monkeypatch.setattr(peers, "_is_childless", lambda proc, pid: False)
+        assert waits_for(ProcFS(), os.getpid(), call) == ()  # a child may add a file
+        monkeypatch.setattr(peers, "read_fdinfo", lambda *_: "")
+        assert waits_for(ProcFS(), os.getpid(), call) == ()

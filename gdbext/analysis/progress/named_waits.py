@@ -9,12 +9,19 @@ from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import COLLECTIVES_BY_NAME, ENDS_BY_NAME, LOCKS_BY_NAME
+from gdbext.knowledge.runtimes.untimed_calls import (
+    COLLECTIVES_BY_NAME,
+    ENDS_BY_NAME,
+    GIVES_BY_NAME,
+    LOCKS_BY_NAME,
+    TAKES_BY_NAME,
+)
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
+_GIVES, _TAKES = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME))
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -26,6 +33,19 @@ def naps_for_end(one: Party) -> bool:
     must do."""
     nap = _naps_in(one)
     return nap is not None and _is_named(nap, _ENDS)
+
+
+def naps_for_room(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it gives something to others, who must make
+    room for it."""
+    nap = _naps_in(one)
+    return nap is not None and _is_named(nap, _GIVES)
+
+
+def naps_for_message(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it takes something from others."""
+    nap = _naps_in(one)
+    return nap is not None and _is_named(nap, _TAKES)
 
 
 def naps_for_lock(one: Party) -> bool:

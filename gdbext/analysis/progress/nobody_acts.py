@@ -181,10 +181,16 @@ def _ran(view: JobView) -> bool:
 
 def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> List[Party]:
     """Who came late to a barrier; else whose task waits for neither a result nor a message; else who has asked for
-    nothing; else who waits for more than the end or the result of another one; else everybody."""
+    nothing and waits for nobody who has; else who waits for more than the end or the result of another one; else who
+    has asked; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    for some in (late, inside, parties_without(view.parties, _of(view, asking)), ends):
+    silent = parties_without(view.parties, _of(view, asking))
+    pids = {one.process.pid for one in asking}
+    owed = [one for one in silent if other_ends(one) and all(pids.issuperset(ends) for ends in other_ends(one))]
+    owed = owed if all(map(waits_for_result, asking)) else []  # their tasks are what the others wait for
+    silent = parties_without(silent, owed)
+    for some in (late, inside, silent, ends, asking if owed else []):
         if some:
             return _of(view, some)
     return list(view.parties)

@@ -35,7 +35,6 @@ from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOA
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.missing import Missing
-from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
@@ -365,7 +364,7 @@ def works_within(view: JobView, party: Party) -> bool:
     if activity is not None and moved >= activity.seconds * MOVED_PER_SECOND:
         return True
     own = threads_of(view, party.index)
-    return busy_child(party) is not None or any(one.thread is not None and _computes(one.thread) for one in own)
+    return busy_child(party) is not None or any(map(_computes, own))
 
 
 def may_be_fed(view: JobView, party: Party) -> bool:
@@ -382,8 +381,13 @@ def waits_for_own_process(party: Party) -> bool:
     return party.judged.rule in (*CHILD_WAITS, *LOADER_WAITS)
 
 
-def _computes(thread: ThreadStack) -> bool:
-    return (thread.state == "R" and bool(thread.switches)) or (thread.cpu or 0.0) >= CHILD_CPU
+def _computes(one: Party) -> bool:
+    """A library's thread that polls may be caught running."""
+    thread = one.thread
+    if thread is None:
+        return False
+    runs = one.judged.helper is None and thread.state == "R" and bool(thread.switches)
+    return runs or (thread.cpu or 0.0) >= CHILD_CPU
 
 
 LOST = (result_lost, starved)

@@ -53,6 +53,11 @@ def judge_process(
     return ProcessJudgement(process.index, wait, judged, idle=one.idle)
 
 
+def has_gpu_libraries(process: RankSnapshot) -> bool:
+    """Whether it has loaded a library for GPUs."""
+    return any(_FOR_GPUS.search(path) for path in process.libraries)
+
+
 def _died_unseen(process: RankSnapshot, judged: Sequence[ThreadJudgement]) -> Optional[str]:
     """Of what a process died whose threads CPython then printed, where the one that died is not among them."""
     words = [text for text in process.said if text.startswith(FATAL_ERROR)]
@@ -69,7 +74,7 @@ def _with_backend(process: RankSnapshot, judged: Tuple[ThreadJudgement, ...]) ->
     messages = (*process.said, *(text for thread in process.threads for text in thread.problems))
     inside = inside or any(_OF_GLOO.search(text) for text in messages)
     threads = any(one.helper == GLOO_WORKER for one in different)
-    if not inside and (not threads or any(_FOR_GPUS.search(path) for path in process.libraries)):
+    if not inside and (not threads or has_gpu_libraries(process)):
         return judged
     gloo = {
         id(one): dataclasses.replace(one, kind="gloo")

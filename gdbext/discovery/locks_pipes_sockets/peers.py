@@ -29,7 +29,7 @@ from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
 from gdbext.model.codes import Code
-from gdbext.model.locks import LISTENING, NOT_ACCEPTED, UNASKED, UNSET, Peer
+from gdbext.model.locks import LISTENING, NOT_ACCEPTED, NOTHING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
 
 _TIMER, _PIDFD = "anon_inode:[timerfd]", "anon_inode:[pidfd]"
@@ -152,7 +152,7 @@ def _is_childless(proc: ProcFS, pid: int) -> bool:
     return not isinstance(children, Missing) and not children.split()
 
 
-def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Wait]:
+def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Found]:
     """A wait for events without a time-out: for connections of anybody; or with nothing but files that wake it up, such
     as a pair of sockets: then no event comes from outside unless another process has the other end."""
     files = [file_of(proc, pid, one) for one, _ in watched(proc, pid, str(descriptor))]
@@ -166,6 +166,8 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
             f"{next(iter(open_to_all.values()))}{LISTENING}{'' if alone else ' and more'}",
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
+    if not files and _is_empty(proc, pid, str(descriptor)):
+        return Peer(thread=tid, file=NOTHING, processes=(pid,)) if _is_childless(proc, pid) else None
     if len(files) != 1 and not only_wake_ups(proc, pid, files):
         return None
     file = next((file for file in files if file.startswith("socket:")), files[0] if files else "")
@@ -173,6 +175,12 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None
     return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
+
+
+def _is_empty(proc: ProcFS, pid: int, name: str) -> bool:
+    """Whether the kernel says that this epoll watches no file: another thread would have to add one."""
+    text = read_fdinfo(proc, pid, name)
+    return "flags:" in text and "tfd:" not in text
 
 
 # --- sockets ---

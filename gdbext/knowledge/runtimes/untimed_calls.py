@@ -100,6 +100,12 @@ LOCKS_BY_NAME = (
 """The last part of a function's name, as `words_of` writes it: it takes a lock, here one that looks again and again.
 Slots of a queue, leases and files are acquired, too."""
 
+GIVES_BY_NAME = r"_*(en_?queue|put|push|publish|produce|send|write|acquire_write|reserve|broadcast)(_[a-z]\w*)?$"
+"""The last part of a function's name, as `words_of` writes it: it gives something to others, and needs room for it."""
+
+TAKES_BY_NAME = r"_*(de_?queue|get|pop|consume|recv|receive|read|acquire_read|take|next|poll|wait)(_[a-z]\w*)?$"
+"""As above: it takes something from others."""
+
 COLLECTIVES_BY_NAME = (
     r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
     r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"

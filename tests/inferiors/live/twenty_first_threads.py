@@ -193,6 +193,8 @@ class Launcher:
         self.started.append(pid)
 
     def launch(self):
+        import torch.distributed  # noqa: F401 - takes long, and is no part of what it waits for
+
         at("main")
         store = self.create_store()
         for rank in range(self.workers):

@@ -11,14 +11,19 @@ from typing import List, Optional, Tuple
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import has_acted, stood
+from gdbext.analysis.stacks.process_kind import has_gpu_libraries
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.codes import Given
+from gdbext.model.text.patterns import regex
 
 _OF_ITS_OWN = ("elsewhere", "lock")
 """Groups of waits that are neither for the GPU nor for other ranks."""
+_ENTERS = regex(r"^PyGILState_Ensure$|gil_scoped_acquire")
+"""What native code calls before it calls Python (Python/pystate.c, pybind11)."""
 
 
 def keeps_gil(view: JobView) -> Optional[Candidate]:
@@ -116,6 +121,48 @@ def keeps_gil_in_collective(view: JobView) -> Optional[Candidate]:
     return None
 
 
+def keeps_gil_from_callback(view: JobView) -> Optional[Candidate]:
+    """It waits without a limit for another thread of its process, and a thread that native code has started wants the
+    GIL to call a function of Python. That is what the first one waits for, unless a third thread acts."""
+    if view.given is not Given.LIVE or not view.has_two_looks or view.of("collective", "launch", "init"):
+        return None
+    for index in range(len(view.processes)):
+        threads = threads_of(view, index)
+        keeper = next((one for one in threads if _waits_with_gil(one)), None)
+        calling = [one for one in threads if one.kind == "gil" and _calls_back(one)]
+        if keeper is None or not calling or not stood(view, [keeper]):
+            continue
+        others = [one for one in threads if one.lwp != keeper.lwp and one not in calling]
+        if not all(one.kind == "gil" or stands(one) or one.judged.idle for one in others):
+            continue
+        on_gpu = keeper.group not in _OF_ITS_OWN and has_gpu_libraries(keeper.process)
+        summary = (
+            f"{start(who([keeper]))} holds Python's GIL while it waits in {closed(where(keeper))} and {who(calling)}, "
+            f"started by native code, {verb(calling, 'needs', 'need')} the GIL to call back into Python. Neither side "
+            "goes on: native code must release the GIL before it waits."
+        )
+        return Candidate(
+            cause="gil-deadlock",
+            confidence="low" if on_gpu else "medium",
+            summary=summary,
+            culprits=(keeper,),
+            evidence=evidence_of([keeper], calling),
+        )
+    return None
+
+
+def _waits_with_gil(one: Party) -> bool:
+    call = one.thread.syscall if one.thread is not None else None
+    return one.thread is not None and one.thread.gil is True and call is not None and call[0] == FUTEX and stands(one)
+
+
+def _calls_back(one: Party) -> bool:
+    """Whether no function of Python has called it: it comes from a thread of a library."""
+    calls = one.thread.calls if one.thread is not None else ()
+    native = all(frame.language != "python" for frame in calls)
+    return native and any(_ENTERS.search(frame.function or "") for frame in calls)
+
+
 def _keeps_for_others(one: Party) -> bool:
     return one.thread is not None and one.thread.gil is True and one.group in (*COMMUNICATION, "init")
 
@@ -137,4 +184,4 @@ def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
     return tuple(marks) if all(marks) else ()
 
 
-LOST = (keeps_gil, keeps_gil_for_itself, keeps_gil_in_collective)
+LOST = (keeps_gil, keeps_gil_for_itself, keeps_gil_from_callback, keeps_gil_in_collective)

@@ -5,13 +5,15 @@ The thread of such a loop looks like an idle server's: it waits for events. What
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
+from gdbext.analysis.progress.running import handler_of
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, other_ends, threads_of
 from gdbext.analysis.view.places import place
-from gdbext.analysis.view.wording import closed, who
+from gdbext.analysis.view.wording import closed, start, who
 from gdbext.knowledge.causes.asyncio_waits import (
     CHANGES,
     CODE_OF_ENGINES,
@@ -29,6 +31,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
 )
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame
@@ -96,6 +99,43 @@ def no_task_left(view: JobView) -> Optional[Candidate]:
     return None
 
 
+def cut_off(view: JobView) -> Optional[Candidate]:
+    """A task waits for a future of the program's own, and only its process can wake the loop: no thread of that works,
+    or waits for anything from outside."""
+    if view.given is not Given.LIVE or not view.has_two_looks:
+        return None
+    for loop, tasks in _loops(view):
+        if not _wakes_itself(loop) or not stands(loop) or len(tasks) >= MOST_TASKS or handler_of(loop.process):
+            continue
+        every = threads_of(view, loop.index)
+        futures = [task for task in tasks if _is_own_future(task)]
+        if len(futures) < len(tasks) or not futures or not all(_waits_inside(one) for one in every):
+            continue
+        threads = "its process has no other thread" if len(every) == 1 else "no other thread of its process works"
+        summary = (
+            f"{start(_label(futures[0]))} of the event loop of {_process(view, loop)} waits in "
+            f"{closed(_place(futures[0]))} for a future. This loop watches no connection, and {threads} or waits for "
+            "one that another process can end: nobody is left to set it."
+        )
+        return replace(_found(view, loop, summary, "low"), cause="other")
+    return None
+
+
+def _is_own_future(task: PythonTask) -> bool:
+    """Whether it waits without a limit for a future that no function of asyncio has made."""
+    own = bool(task.frames) and not _ASYNCIO.search(task.frames[0].file or "")
+    return own and not task.limited and task.waits_for == FUTURE
+
+
+def _waits_inside(one: Party) -> bool:
+    """Whether it waits without a limit for what only a thread of its own process can give."""
+    call = one.thread.syscall if one.thread is not None else None
+    if not stands(one) or call is None:
+        return False
+    ends = other_ends(one)
+    return call[0] == FUTEX or (bool(ends) and all(set(pids) == {one.process.pid} for pids in ends))
+
+
 def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequence[str]) -> List[PythonTask]:
     """Whose wait no new client ends. A client's task may take from a full queue, or release what counts as an order: so
     these count where no client can come, or where one waits for this process."""
@@ -106,6 +146,8 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
     joining = [task for task, kind in zip(tasks, kinds) if kind == OTHERS]
     if not waiting and len(joining) > 1 and not {WORK, LOCKS, TURNS, CHANGES}.intersection(kinds):
         return joining  # all wait for the end of others
+    if not waiting and joining and _victims(view, loop) and set(kinds) == {OTHERS, WORK}:
+        return joining  # for the end of some who wait for more to do, while somebody waits for this process
     return waiting
 
 
@@ -293,4 +335,4 @@ def _caller(task: PythonTask) -> Frame:
     return next((one for one in task.frames if not _ASYNCIO.search(one.file or "")), task.frames[0])
 
 
-LOST = (tasks_in_circle, no_task_left)
+LOST = (tasks_in_circle, no_task_left, cut_off)

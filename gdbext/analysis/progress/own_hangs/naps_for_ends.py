@@ -1,10 +1,11 @@
-"""Threads that poll until something has ended, in a process in which nothing else runs."""
+"""Threads that poll until something has ended, in a process in which nothing else runs, or until there is room for a
+message, while those who take messages have none."""
 
 from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from gdbext.analysis.progress.named_waits import naps_for_end
+from gdbext.analysis.progress.named_waits import naps_for_end, naps_for_message, naps_for_room
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long
 from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -40,6 +41,43 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
     )
 
 
+def room_not_made(view: JobView) -> Optional[Candidate]:
+    """One looks for room to give something to others, who look for something to take: for as long as an endless loop
+    takes to be called one, nobody found it, and nobody did anything else."""
+    if not is_independent_job(view) or not looked_long(view):
+        return None
+    giving = [party for party in view.parties if naps_for_room(party)]
+    others = parties_without(view.parties, giving)
+    taking = [party for party in others if naps_for_message(party)]
+    if not giving or not taking or any(_does_more(view, party) for party in view.parties):
+        return None
+    if any(is_working(view, party) for party in parties_without(others, taking)):
+        return None
+    if any(seconds_in_place(view, one, ()) < view.spinning_after for one in (*giving, *taking)):
+        return None
+    summary = (
+        f"{start(who(giving))} {verb(giving, 'looks', 'look')} again and again for room in {where(giving[0])} and "
+        f"{who(taking)} for a message in {where(taking[0])}. Nobody makes room: a reader has ended, was "
+        "not read by gdbext, or has another idea of what it has taken."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(giving),
+        victims=tuple(others),
+        evidence=evidence_of(giving, others),
+    )
+
+
+def _does_more(view: JobView, party: Party) -> bool:
+    """Whether a thread or child of it does something else than to look for room or for a message, or to rest."""
+    every, activity = threads_of(view, party.index), party.process.activity
+    if activity is not None and (activity.children or activity.read_bytes or activity.written_bytes):
+        return True
+    return any(_acts(one) and not (naps_for_message(one) or naps_for_room(one)) for one in every)
+
+
 def _is_alone(view: JobView, party: Party) -> bool:
     """Whether neither another thread of its process nor a child does anything that it may wait for. Beside one that
     waits for requests it may wait to be told to end."""
@@ -70,4 +108,4 @@ def _acts(one: Party) -> bool:
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen,)
+LOST = (end_not_seen, room_not_made)
