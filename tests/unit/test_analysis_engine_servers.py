@@ -347,3 +347,21 @@ def test_of_several_clients_the_one_that_has_waited_longest_is_named():
     found = looked(worker(0), worker(1), IDLE_CORE, serving(other))
     assert "A client (10.0.0.5:4) has waited 40 s" in found.summary
     assert "front end has not read 12 bytes of it" in found.summary
+
+
+def test_a_request_in_another_web_server_leaves_an_idle_engine_less_sure():
+    handler = PythonTask(
+        103, (frame("RequestResponseCycle.run_asgi@uvicorn/protocols/http/h11_impl.py:410"),), "Task-9"
+    )
+    assert looked(worker(0), worker(1), IDLE_CORE, front_end()).confidence == "high"
+    found = looked(worker(0), worker(1), IDLE_CORE, front_end(handler))
+    assert (found.cause, found.confidence) == ("not-a-hang", "medium")
+    assert "a web server in it is answering a client" in found.summary
+
+
+def test_who_is_stopped_and_resumed_again_and_again_is_not_said_to_stand():
+    """As a limit on the processor's use by SIGSTOP does it."""
+    ran = process(2, stack(*DEQUEUE, *MAIN, state="T", switches=3), role="engine core")
+    found = judge(live(worker(0), worker(1), ran, front_end())).verdict
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert "somebody stops and resumes it again and again" in found.summary
