@@ -80,9 +80,9 @@ class Job:
     ranks: Tuple[RankProcess, ...]
     others: Tuple[RankProcess, ...] = ()  # front ends, launchers, ...: part of the job, not of its collectives
     world_size: Optional[int] = None
-    left_out: Tuple[RankProcess, ...] = ()  # of the job, but not asked for
     absent: Tuple[int, ...] = ()  # rank numbers expected on this host of which no process was found
     notes: Tuple[str, ...] = ()
+    left_out: Tuple[RankProcess, ...] = ()  # of the job, but not asked for
 
     @property
     def serving(self) -> Tuple[RankProcess, ...]:

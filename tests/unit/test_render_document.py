@@ -71,6 +71,7 @@ def test_a_diagnosis_is_the_contract():
         ],
         "locks": [],
         "peers": [],
+        "clients": [],
         "after": None,
         "kernels": None,
     }

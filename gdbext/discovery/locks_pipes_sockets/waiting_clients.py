@@ -61,7 +61,14 @@ def waiting_clients(proc: ProcFS, pid: int, job: Collection[int]) -> Tuple[Waiti
         pids = tuple(sorted({owner for owner, _ in held.get(clients.get(ends, ""), ())}))
         if not set(pids) & set(job):
             found.append(
-                WaitingClient(ends[0], ends[1], one.seconds, pids, states_and_names(proc, pids)[1], one.unread)
+                WaitingClient(
+                    server=ends[0],
+                    address=ends[1],
+                    seconds=one.seconds,
+                    pids=pids,
+                    names=states_and_names(proc, pids)[1],
+                    unread=one.unread,
+                )
             )
     return tuple(found[:_MOST])
 
