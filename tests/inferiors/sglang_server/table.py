@@ -1,0 +1,74 @@
+"""Servers of SGLang, each with its truth, written before gdbext looked at them.
+
+Roles: `api` (the HTTP server with its TokenizerManager), `tp0`, `tp1` (the schedulers, which are the ranks),
+`detokenizer`, `other` (beside the server). `culprits` as in `tests.inferiors.live.table`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+from tests.inferiors.engine_server.table import NETWORK
+from tests.inferiors.engine_server.table import Served as Row
+from tests.inferiors.live.table import HEALTHY, INIT, LOCKS, MISMATCH, MISSING, ORDER, OTHER
+
+TP2 = ("--tp-size", "2", "--sleep-on-idle")
+BUSY = ("--tp-size", "2")
+ALONE = ("--tp-size", "1", "--sleep-on-idle")
+
+
+@dataclass(frozen=True)
+class Served(Row):
+    options: Tuple[str, ...] = TP2
+
+
+_TP0 = (("tp0",),)
+_TP1 = (("tp1",),)
+_API = (("api",),)
+_DETOKENIZER = (("detokenizer",),)
+
+SERVED: Tuple[Served, ...] = (
+    # a thread of rank 1 has the pages and wants the statistics; the scheduler there has these and wants the pages
+    Served("pages-and-statistics", (LOCKS, MISSING), _TP1),
+    # rank 1 asks a remote store of keys and values, which does not answer, before a batch
+    Served("remote-store-of-one-rank", (MISSING, NETWORK), _TP1),
+    # rank 1 leaves one all-reduce out
+    Served("reduces-only-on-the-first", (MISMATCH, MISSING), _TP1),
+    # rank 1 matches a pattern with nested repeats, which takes for ever, before it samples
+    Served("pattern-of-one-rank", (MISSING,), _TP1),
+    # each rank meets the other in one group for each tenant, rank 1 in another order
+    Served("tenants-in-own-order", (ORDER, MISMATCH), (("tp0", "tp1"), ("tp0",), ("tp1",))),
+    # rank 0 notes requests in a bounded queue, before it shares them; the thread that empties the queue has ended
+    Served("journal-of-requests", (MISSING, OTHER), _TP0),
+    # the detokenizer takes a lock that it has already
+    Served("words-of-the-detokenizer", (LOCKS, OTHER), _DETOKENIZER),
+    # the detokenizer writes into a pipe that is full; its reader stands still
+    Served("texts-for-a-shipper", (OTHER,), (("detokenizer",), ("other",), ("detokenizer", "other")), beside="shipper"),
+    # the detokenizer does not pass texts on: all wait for each other's messages
+    Served("texts-not-passed-on", (OTHER,), _DETOKENIZER),
+    Served("detokenizer-stopped", (OTHER,), _DETOKENIZER, stops="detokenizer"),
+    # the event loop asks its own server, and waits
+    Served("api-asks-itself", (OTHER, LOCKS, NETWORK), _API),
+    # requests wait for an asyncio lock that a request that has gone on never gave back
+    Served("quota-not-given-back", (OTHER, LOCKS), _API, asks="two"),
+    # the event loop's task that hands out answers has ended
+    Served("handler-of-answers-has-ended", (OTHER,), _API),
+    # a request waits for a task of a pool whose only thread waits for another task of it
+    Served("templates-in-a-pool", (OTHER, LOCKS), _API),
+    # rank 1 waits for a file's lock, held by a downloader that stands still
+    Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("tp1",), ("other",)), when="start",
+           beside="downloader"),
+    # the detokenizer asks a licence server, which does not answer, before it is ready; the rest has started
+    Served("licence-of-the-detokenizer", (OTHER, INIT, NETWORK), _DETOKENIZER, when="says", says="Uvicorn running"),
+    Served("idle", (HEALTHY,), when="", asks=""),
+    Served("idle-after-requests", (HEALTHY,), when="", asks="before"),
+    Served("idle-alone", (HEALTHY,), (), ALONE, when="", asks="before"),
+    # ranks that poll for requests all the time
+    Served("idle-and-busy", (HEALTHY,), (), BUSY, when="", asks="before"),
+    Served("under-load", (HEALTHY,), when="", asks="load"),
+    Served("one-long-request", (HEALTHY,), when="", asks="long"),
+    Served("reads-slowly", (HEALTHY,), when="", asks="slow"),
+    # rank 1 converts its weights, which takes minutes
+    Served("converts-weights", (HEALTHY,), when="start", asks=""),
+)  # fmt: skip
