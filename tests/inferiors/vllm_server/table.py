@@ -9,31 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
+from tests.inferiors.engine_server.table import NETWORK
+from tests.inferiors.engine_server.table import Served as Row
 from tests.inferiors.live.table import HEALTHY, INIT, LOCKS, MISMATCH, MISSING, OTHER
 
 TP2 = ("--tensor-parallel-size", "2", "--enforce-eager")
 PP2 = ("--pipeline-parallel-size", "2", "--enforce-eager")
 DP2 = ("--data-parallel-size", "2", "--enforce-eager")
 ALONE = ("--enforce-eager",)
-NETWORK = "network-transport"
 
 
 @dataclass(frozen=True)
-class Served:
-    """One server. `when`: the fault comes with a `request`, or at the `start` of a process; `stops`: the role that a
-    signal stops; `asks`: what clients do, by a name of `server.CLIENTS`."""
-
-    name: str
-    causes: Tuple[str, ...]
-    culprits: Tuple[Tuple[str, ...], ...] = ()
+class Served(Row):
     options: Tuple[str, ...] = TP2
-    when: str = "request"
-    stops: str = ""
-    asks: str = "one"
-
-    @property
-    def healthy(self) -> bool:
-        return self.causes[0] == HEALTHY
 
 
 _W1 = (("worker1",),)
@@ -66,7 +54,8 @@ SERVED: Tuple[Served, ...] = (
     # requests wait for an asyncio lock that a request that has ended never gave back
     Served("quota-not-given-back", (OTHER, LOCKS), _API, asks="two"),
     # worker 1 waits for a file's lock, held by a downloader that stands still; OTHER was added after the first reading
-    Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("worker1",), ("other",)), when="start"),
+    Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("worker1",), ("other",)), when="start",
+           beside="downloader"),
     # worker 1 reads weights from a pipe to which nobody writes
     Served("weights-from-a-pipe", (MISSING, INIT, OTHER), _W1, when="start"),
     # the core asks a licence server, which does not answer, before it is ready
@@ -85,5 +74,6 @@ SERVED: Tuple[Served, ...] = (
     Served("reads-slowly", (HEALTHY,), when="", asks="slow"),
     # worker 1 checks its weights, which takes minutes
     Served("checks-weights", (HEALTHY,), when="start", asks=""),
-    Served("compiles", (HEALTHY,), (), ("--tensor-parallel-size", "2"), when="compiles", asks=""),
+    Served("compiles", (HEALTHY,), (), ("--tensor-parallel-size", "2"), when="says",
+           says="for the compilation", asks=""),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Writes a tiny Llama, without weights, and a tokenizer of bytes: `python model.py FOLDER`, with vLLM's Python."""
+"""Writes a tiny Llama, without weights, and a tokenizer of bytes: `model.py FOLDER`, with the Python of the engine."""
 
 import sys
 
