@@ -1,0 +1,321 @@
+"""A plugin of a SGLang server: what sites hook into ranks, detokenizer and front end. `SITE_HOOK` names the one hook.
+
+The server calls `register` in each of its processes; a hook is put into those of its `_in` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import functools
+import http.client
+import multiprocessing
+import os
+import queue
+import re
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+_NAME = os.environ.get("SITE_HOOK", "")
+_FOLDER = Path(os.environ.get("SITE_FOLDER", "/nowhere"))
+_MANAGERS = "sglang.srt.managers"
+_SCHEDULER = f"{_MANAGERS}.scheduler.Scheduler"
+_RECEIVER = f"{_MANAGERS}.scheduler_components.request_receiver.SchedulerRequestReceiver"
+_RUNNER = "sglang.srt.model_executor.model_runner.ModelRunner"
+_DETOKENIZER = f"{_MANAGERS}.detokenizer_manager.DetokenizerManager"
+_TOKENIZER = f"{_MANAGERS}.tokenizer_manager.TokenizerManager"
+
+
+def _is_asked_for() -> bool:
+    return (_FOLDER / "go").exists()
+
+
+def _here() -> None:
+    (_FOLDER / "there").write_text(str(os.getpid()))
+
+
+def _rank() -> int:
+    import torch.distributed
+
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def _process() -> str:
+    if multiprocessing.parent_process() is None:
+        return "api"
+    title = Path("/proc/self/cmdline").read_bytes()
+    return "detokenizer" if title.startswith(b"sglang::detokenizer") else "scheduler"
+
+
+def _in(process: str):
+    def marked(hook):
+        hook.process = process
+        return hook
+
+    return marked
+
+
+def _before(target: str, step, rank=None) -> None:
+    """Call `step` before that method, on that rank, once a request has asked for it."""
+
+    def hooked(*args, **kwargs) -> None:
+        if _is_asked_for() and rank in (None, _rank()):
+            step(*args)
+
+    HookRegistry.register(target, hooked, HookType.BEFORE)
+
+
+def _at_start(target: str, step, rank=None) -> None:
+    """The same at once, while the server starts."""
+
+    def hooked(*args, **kwargs) -> None:
+        if rank in (None, _rank()):
+            step()
+
+    HookRegistry.register(target, hooked, HookType.BEFORE)
+
+
+def _around(target: str, step) -> None:
+    HookRegistry.register(target, step, HookType.AROUND)
+
+
+def _ask(port: str, path: str) -> bytes:
+    asked = http.client.HTTPConnection("127.0.0.1", int(os.environ[port]))
+    asked.request("GET", path)
+    return asked.getresponse().read()
+
+
+@_in("scheduler")
+def pages_and_statistics() -> None:
+    pages, statistics, evicting = threading.Lock(), threading.Lock(), threading.Event()
+    counted = {"evicted": 0, "used": 0}
+
+    def evict(used: threading.Event) -> None:
+        with pages:
+            evicting.set()
+            used.wait()
+            with statistics:
+                counted["evicted"] += 1
+
+    def use_pages(*_) -> None:
+        used = threading.Event()
+        threading.Thread(target=evict, args=(used,), name="evictor", daemon=True).start()
+        with statistics:
+            evicting.wait()
+            used.set()
+            _here()
+            with pages:
+                counted["used"] += 1
+
+    _before(f"{_SCHEDULER}.run_batch", use_pages, rank=1)
+
+
+@_in("scheduler")
+def remote_store_of_one_rank() -> None:
+    def fetch_prefix(*_) -> None:
+        _here()
+        _ask("SITE_PORT", "/prefix/0")
+
+    _before(f"{_RUNNER}.forward", fetch_prefix, rank=1)
+
+
+@_in("scheduler")
+def reduces_only_on_the_first() -> None:
+    left = []
+
+    def all_reduce(reduce, group, tensor):
+        if _rank() == 1 and _is_asked_for() and not left:
+            left.append(tensor.shape)
+            _here()
+            return tensor
+        return reduce(group, tensor)
+
+    _around("sglang.srt.distributed.parallel_state.GroupCoordinator.all_reduce", all_reduce)
+
+
+@_in("scheduler")
+def pattern_of_one_rank() -> None:
+    pattern = re.compile(r"(\w+\s?)+$")
+
+    def check_text(*_) -> None:
+        _here()
+        pattern.match("once upon a time " * 8 + "!")
+
+    _before("sglang.srt.layers.sampler.Sampler.forward", check_text, rank=1)
+
+
+@_in("scheduler")
+def tenants_in_own_order() -> None:
+    groups = {}
+
+    def meet_tenants(*_) -> None:
+        import torch.distributed as dist
+
+        if not groups:
+            groups.update({tenant: dist.new_group([0, 1], backend="gloo") for tenant in ("first", "second")})
+        for tenant in sorted(groups, reverse=_rank() == 1):
+            _here()
+            dist.barrier(groups[tenant])
+
+    _before(f"{_SCHEDULER}.run_batch", meet_tenants)
+
+
+@_in("scheduler")
+def journal_of_requests() -> None:
+    journal = queue.Queue(maxsize=2)
+
+    def write_journal() -> None:
+        with open(_FOLDER / "journal" / "requests", "a") as file:
+            while True:
+                file.write(f"{journal.get()}\n")
+
+    writer = threading.Thread(target=write_journal, name="journal", daemon=True)
+
+    def note(requests, *_):
+        if requests and _is_asked_for():
+            if writer.ident is None:
+                writer.start()
+            for request in requests:
+                for name in ("rid", "input_ids", "sampling_params", "stream"):
+                    if journal.full():
+                        _here()
+                    journal.put((name, getattr(request, name, None)))
+        return requests
+
+    HookRegistry.register(f"{_RECEIVER}._pull_raw_reqs", note, HookType.AFTER)
+
+
+@_in("detokenizer")
+def words_of_the_detokenizer() -> None:
+    lock, known = threading.Lock(), {}
+
+    def remember(word: int) -> None:
+        with lock:
+            known[word] = known.get(word, 0) + 1
+
+    def count_words(_, batch) -> None:
+        with lock:
+            for words in batch.decode_ids:
+                _here()
+                for word in words:
+                    remember(word)
+
+    _before(f"{_DETOKENIZER}.handle_batch_token_id_out", count_words)
+
+
+@_in("detokenizer")
+def texts_for_a_shipper() -> None:
+    def ship(_, batch) -> None:
+        record = repr(batch).encode().ljust(1 << 20)
+        with open(_FOLDER / "fifo", "wb", buffering=0) as texts:
+            _here()
+            texts.write(record)
+
+    _before(f"{_DETOKENIZER}.handle_batch_token_id_out", ship)
+
+
+@_in("detokenizer")
+def texts_not_passed_on() -> None:
+    def handle(detokenize, manager, batch):
+        texts = detokenize(manager, batch)
+        if not _is_asked_for():
+            return texts
+        _here()
+        return None
+
+    _around(f"{_DETOKENIZER}.handle_batch_token_id_out", handle)
+
+
+@_in("api")
+def api_asks_itself() -> None:
+    def ask_model(*_) -> None:
+        _here()
+        _ask("SITE_HTTP", "/model_info")
+
+    _before(f"{_TOKENIZER}._tokenize_one_request", ask_model)
+
+
+@_in("api")
+def quota_not_given_back() -> None:
+    quota, seen = asyncio.Lock(), []
+
+    async def tokenize(original, manager, request):
+        if _is_asked_for():
+            seen.append(request)
+            if len(seen) > 1:
+                _here()
+            await quota.acquire()
+        return await original(manager, request)
+
+    _around(f"{_TOKENIZER}._tokenize_one_request", tokenize)
+
+
+@_in("api")
+def handler_of_answers_has_ended() -> None:
+    def end(*_) -> None:
+        _here()
+        raise asyncio.CancelledError
+
+    _before(f"{_TOKENIZER}._handle_batch_output", end)
+
+
+@_in("api")
+def templates_in_a_pool() -> None:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="templates")
+
+    def rendered(text: str) -> str:
+        return pool.submit(str.strip, text).result()
+
+    async def tokenize(original, manager, request):
+        if _is_asked_for():
+            _here()
+            await asyncio.get_running_loop().run_in_executor(pool, rendered, str(request.text))
+        return await original(manager, request)
+
+    _around(f"{_TOKENIZER}._tokenize_one_request", tokenize)
+
+
+@_in("scheduler")
+def download_lock_of_another() -> None:
+    def download() -> None:
+        with open(_FOLDER / "weights.lock", "w") as lock:
+            _here()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+    _at_start(f"{_RUNNER}.load_model", download, rank=1)
+
+
+@_in("detokenizer")
+def licence_of_the_detokenizer() -> None:
+    def ask_licence() -> None:
+        with socket.create_connection(("127.0.0.1", int(os.environ["SITE_PORT"]))) as server:
+            server.sendall(b"licence?\n")
+            _here()
+            server.recv(100)
+
+    _at_start(f"{_DETOKENIZER}.init_tokenizer", ask_licence)
+
+
+@_in("scheduler")
+def converts_weights() -> None:
+    def convert() -> None:
+        import torch
+
+        _here()
+        block = torch.randn(512, 512)
+        for _ in range(1_000_000):
+            block = torch.nn.functional.normalize(block @ block.T)
+
+    _at_start(f"{_RUNNER}.load_model", convert, rank=1)
+
+
+@functools.lru_cache(maxsize=1)
+def register() -> None:
+    """The entry point of the plugin, called in every process of the server."""
+    hook = globals().get(_NAME.replace("-", "_"))
+    if hook is not None and hook.process == _process():
+        hook()

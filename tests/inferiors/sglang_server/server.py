@@ -1,0 +1,45 @@
+"""How a server of SGLang is started on CPUs, and which of its processes is which.
+
+Its own watchdogs would end a server that hangs: the scheduler's after 5 minutes, the ranks' collectives after the
+time of the backend. Both get a day here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Tuple
+
+from tests.inferiors.engine_server.engine import Engine
+
+_DAY = "86400"
+
+
+def _words(model: str, port: str) -> Tuple[str, ...]:
+    return ("-m", "sglang.launch_server", "--model-path", model, "--load-format", "dummy", "--dtype", "bfloat16",
+            "--device", "cpu", "--attention-backend", "torch_native", "--disable-radix-cache",
+            "--context-length", "2048", "--max-total-tokens", "8192", "--max-running-requests", "8",
+            "--watchdog-timeout", _DAY, "--dist-timeout", _DAY, "--host", "127.0.0.1", "--port", port)  # fmt: skip
+
+
+def _role(title: str) -> str:
+    if title.startswith("sglang::scheduler"):
+        return "tp1" if title.endswith("TP1") else "tp0"
+    return "detokenizer" if title == "sglang::detokenizer" else ""
+
+
+SGLANG = Engine(
+    name="sglang",
+    group="sglang.srt.plugins",
+    hooks=Path(__file__).with_name("hooks.py"),
+    words=_words,
+    role=_role,
+    settings={
+        "SGLANG_USE_CPU_ENGINE": "1",
+        "SGLANG_CPU_OMP_THREADS_BIND": "0|1",  # a core for each rank: they may not outnumber the NUMA nodes otherwise
+        "SGLANG_CUDA_COREDUMP_BEFORE_CRASH": "0",
+        "SGLANG_PLUGINS": "site_hooks",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TOKENIZERS_PARALLELISM": "false",
+    },
+    serves="The server is fired up",
+)
