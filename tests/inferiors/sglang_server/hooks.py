@@ -124,7 +124,7 @@ def remote_store_of_one_rank() -> None:
 
 
 @_in("scheduler")
-def reduces_only_on_the_first() -> None:
+def small_reductions() -> None:
     left = []
 
     def all_reduce(reduce, group, tensor):
@@ -149,7 +149,7 @@ def pattern_of_one_rank() -> None:
 
 
 @_in("scheduler")
-def tenants_in_own_order() -> None:
+def tenants_meet() -> None:
     groups = {}
 
     def meet_tenants(*_) -> None:
@@ -219,7 +219,7 @@ def texts_for_a_shipper() -> None:
 
 
 @_in("detokenizer")
-def texts_not_passed_on() -> None:
+def moderated_texts() -> None:
     def handle(detokenize, manager, batch):
         texts = detokenize(manager, batch)
         if not _is_asked_for():
@@ -231,7 +231,7 @@ def texts_not_passed_on() -> None:
 
 
 @_in("api")
-def api_asks_itself() -> None:
+def model_of_a_request() -> None:
     def ask_model(*_) -> None:
         _here()
         _ask("SITE_HTTP", "/model_info")
@@ -240,7 +240,7 @@ def api_asks_itself() -> None:
 
 
 @_in("api")
-def quota_not_given_back() -> None:
+def quota_of_requests() -> None:
     quota, seen = asyncio.Lock(), []
 
     async def tokenize(original, manager, request):
@@ -255,12 +255,12 @@ def quota_not_given_back() -> None:
 
 
 @_in("api")
-def handler_of_answers_has_ended() -> None:
-    def end(*_) -> None:
+def answers_with_a_deadline() -> None:
+    def check_deadline(*_) -> None:
         _here()
         raise asyncio.CancelledError
 
-    _before(f"{_TOKENIZER}._handle_batch_output", end)
+    _before(f"{_TOKENIZER}._handle_batch_output", check_deadline)
 
 
 @_in("api")
@@ -280,7 +280,7 @@ def templates_in_a_pool() -> None:
 
 
 @_in("scheduler")
-def download_lock_of_another() -> None:
+def shared_download() -> None:
     def download() -> None:
         with open(_FOLDER / "weights.lock", "w") as lock:
             _here()

@@ -34,11 +34,11 @@ SERVED: Tuple[Served, ...] = (
     # rank 1 asks a remote store of keys and values, which does not answer, before a batch
     Served("remote-store-of-one-rank", (MISSING, NETWORK), _TP1),
     # rank 1 leaves one all-reduce out
-    Served("reduces-only-on-the-first", (MISMATCH, MISSING), _TP1),
+    Served("small-reductions", (MISMATCH, MISSING), _TP1),
     # rank 1 matches a pattern with nested repeats, which takes for ever, before it samples
     Served("pattern-of-one-rank", (MISSING,), _TP1),
     # each rank meets the other in one group for each tenant, rank 1 in another order
-    Served("tenants-in-own-order", (ORDER, MISMATCH), (("tp0", "tp1"), ("tp0",), ("tp1",))),
+    Served("tenants-meet", (ORDER, MISMATCH), (("tp0", "tp1"), ("tp0",), ("tp1",))),
     # rank 0 notes requests in a bounded queue, before it shares them; the thread that empties the queue has ended
     Served("journal-of-requests", (MISSING, OTHER), _TP0),
     # the detokenizer takes a lock that it has already
@@ -46,18 +46,18 @@ SERVED: Tuple[Served, ...] = (
     # the detokenizer writes into a pipe that is full; its reader stands still
     Served("texts-for-a-shipper", (OTHER,), (("detokenizer",), ("other",), ("detokenizer", "other")), beside="shipper"),
     # the detokenizer does not pass texts on: all wait for each other's messages
-    Served("texts-not-passed-on", (OTHER,), _DETOKENIZER),
+    Served("moderated-texts", (OTHER,), _DETOKENIZER),
     Served("detokenizer-stopped", (OTHER,), _DETOKENIZER, stops="detokenizer"),
     # the event loop asks its own server, and waits
-    Served("api-asks-itself", (OTHER, LOCKS, NETWORK), _API),
+    Served("model-of-a-request", (OTHER, LOCKS, NETWORK), _API),
     # requests wait for an asyncio lock that a request that has gone on never gave back
-    Served("quota-not-given-back", (OTHER, LOCKS), _API, asks="two"),
+    Served("quota-of-requests", (OTHER, LOCKS), _API, asks="two"),
     # the event loop's task that hands out answers has ended
-    Served("handler-of-answers-has-ended", (OTHER,), _API),
+    Served("answers-with-a-deadline", (OTHER,), _API),
     # a request waits for a task of a pool whose only thread waits for another task of it
     Served("templates-in-a-pool", (OTHER, LOCKS), _API),
     # rank 1 waits for a file's lock, held by a downloader that stands still
-    Served("download-lock-of-another", (MISSING, INIT, LOCKS, OTHER), (("tp1",), ("other",)), when="start",
+    Served("shared-download", (MISSING, INIT, LOCKS, OTHER), (("tp1",), ("other",)), when="start",
            beside="downloader"),
     # the detokenizer asks a licence server, which does not answer, before it is ready; the rest has started
     Served("licence-of-the-detokenizer", (OTHER, INIT, NETWORK), _DETOKENIZER, when="says", says="Uvicorn running"),
