@@ -174,8 +174,9 @@ SIGNATURES: Tuple[Signature, ...] = (
     Signature(
         "gil-deadlock",
         "in all samples one thread has the GIL and sleeps for moments, or calls sched_yield, in native code, and "
-        "another thread waits for the GIL at one place",
-        "native code checks again and again for something that only Python code does, and has not released the GIL",
+        "another thread waits for the GIL at one place; or one thread waits with the GIL, and a thread that native "
+        "code has started needs it to call back into Python",
+        "native code waits for something that only Python code does, and has not released the GIL",
         "CPython C API, PyEval_SaveThread; ctypes.PyDLL",
         (
             "keeps_gil",
