@@ -49,6 +49,13 @@ ENGINE_ANSWERS: Tuple[Tuple[str, str, str], ...] = (
 )
 """(function, file, source) of coroutines of front ends in which a request waits for what the engine answers."""
 
+HANDLES: Tuple[Tuple[str, str, str], ...] = (
+    (r"\.run_asgi$", r"(^|/)uvicorn/protocols/", "uvicorn protocols/http/h11_impl.py, websockets/websockets_impl.py"),
+    (r"RequestHandler\._handle_request$", r"(^|/)aiohttp/web_protocol\.py$", "aiohttp web_protocol.py"),
+)
+"""(function, file, source) of coroutines of web servers in which a request is answered: until it has been, or for as
+long as a stream or a WebSocket is open."""
+
 CODE_OF_ENGINES = r"(^|/)(vllm|sglang|tensorrt_llm|lmdeploy)/"
 """Files of these engines. What else such a coroutine calls may wait for anything."""
 

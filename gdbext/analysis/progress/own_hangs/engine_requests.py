@@ -7,7 +7,13 @@ from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import HANDLERS
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import is_on_the_way, requests_of, waiting_requests, waits_elsewhere
+from gdbext.analysis.progress.own_hangs.loop_tasks import (
+    is_on_the_way,
+    requests_of,
+    runs_loop,
+    waiting_requests,
+    waits_elsewhere,
+)
 from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.progress.running import own_locks
@@ -24,7 +30,6 @@ from gdbext.analysis.view.job_view import (
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.causes.asyncio_waits import RUNS_LOOP
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
@@ -32,11 +37,9 @@ from gdbext.model.codes import Given
 from gdbext.model.locks import NOT_ACCEPTED
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
-from gdbext.model.text.patterns import regex
 
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 """Waits that the other rules judge."""
-_LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
 
 
 def nobody_answers(view: JobView) -> Optional[Candidate]:
@@ -99,7 +102,7 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
         return None
     for index in range(len(view.processes)):
         own = threads_of(view, index)
-        one = next((one for one in own if stands(one) and _asks_own(one) and _runs_loop(one)), None)
+        one = next((one for one in own if stands(one) and _asks_own(one) and runs_loop(one)), None)
         if one is None or works_within(view, one):
             continue
         others = [party for party in view.parties if party.index != index]
@@ -126,7 +129,7 @@ def _leaves_clients(other: Party, loop: Party) -> bool:
     for work or for other threads in no function of a server."""
     if other.judged.helper is not None or other.judged.idle or {wait.owner for wait in own_locks(other)} == {loop.lwp}:
         return True
-    return other.kind in FED_KINDS and not (_runs_loop(other) or matches_any(HANDLERS, calls_of(other)))
+    return other.kind in FED_KINDS and not (runs_loop(other) or matches_any(HANDLERS, calls_of(other)))
 
 
 def _works(view: JobView, party: Party) -> bool:
@@ -171,11 +174,6 @@ def _asks_own(one: Party) -> bool:
     ends = other_ends(one)
     itself = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)
     return itself and any(NOT_ACCEPTED in file for file in files)
-
-
-def _runs_loop(one: Party) -> bool:
-    calls = one.thread.calls if one.thread is not None else ()
-    return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in calls)
 
 
 LOST = (nobody_answers, asks_itself)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_working
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -55,10 +56,17 @@ def stopped_by_signal(view: JobView) -> Optional[Candidate]:
     if view.given is not Given.LIVE or not stopped or view.of(*COMMUNICATION, "init", "teardown", "gone"):
         return None
     others = parties_without(view.parties, stopped)
+    ran = [party for party in stopped if any(thread.switches for thread in party.process.threads)]
+    if ran:
+        text = (
+            f"It is not clear yet whether anything hangs: {who(ran)} {verb(ran, 'is', 'are')} stopped by a signal, and "
+            "ran between the two copies: somebody stops and resumes it again and again."
+        )
+        return not_clear(view, text, evidence_of(ran, others))
     what = f"{start(who(stopped))} {verb(stopped, 'is', 'are')} stopped by a signal, and {verb(stopped, 'does', 'do')}"
     return Candidate(
         cause="other",
-        confidence="high",
+        confidence="high" if view.has_two_looks else "medium",
         summary=f"{what} nothing before somebody sends SIGCONT (kill -CONT PID).",
         culprits=tuple(stopped),
         victims=tuple(others),

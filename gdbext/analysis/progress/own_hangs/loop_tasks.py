@@ -18,10 +18,12 @@ from gdbext.knowledge.causes.asyncio_waits import (
     ENGINE_ANSWERS,
     FIRST_TASK,
     FUTURE,
+    HANDLES,
     LOCKS,
     OTHERS,
     READS_WORK,
     ROOM,
+    RUNS_LOOP,
     TASK,
     TURNS,
     WAITS,
@@ -38,6 +40,8 @@ from gdbext.model.text.ranges import counted
 
 _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS]
 _ENGINE_ANSWERS = [(regex(function), regex(file)) for function, file, _ in ENGINE_ANSWERS]
+_HANDLES = [(regex(function), regex(file)) for function, file, _ in HANDLES]
+_LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
 _OF_ENGINES = regex(CODE_OF_ENGINES)
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
@@ -129,6 +133,20 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
     if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
+
+
+def runs_loop(one: Party) -> bool:
+    """Whether its thread is somewhere inside of an event loop: of its selector, or of what a task has called."""
+    calls = one.thread.calls if one.thread is not None else ()
+    return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in calls)
+
+
+def answers_client(party: Party) -> bool:
+    """Whether a web server in it has a request under way, which some handler has not answered yet."""
+    frames = (frame for task in party.process.tasks for frame in task.frames)
+    return any(
+        call.search(one.function or "") and file.search(one.file or "") for one in frames for call, file in _HANDLES
+    )
 
 
 def requests_of(party: Party) -> List[PythonTask]:
