@@ -271,6 +271,8 @@ def test_a_front_end_whose_loop_a_call_blocks_does_not_rest():
     front = process(3, opens, role="front end")
     ranks = (worker(0), worker(1), replace(IDLE_CORE, role="engine core"))
     assert judge(live(*ranks, front)).verdict.cause == "unknown"
+    rests = process(3, waits("run@uvloop/__init__.py:69", "cmd@vllm/entrypoints/cli/serve.py:148"), role="front end")
+    assert judge(live(*ranks, rests)).verdict.cause != "unknown"
 
 
 def test_an_idle_engine_is_less_surely_so_while_a_client_has_no_answer():

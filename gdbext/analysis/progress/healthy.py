@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, runs_loop
+from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
@@ -43,7 +43,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.snapshot.absent
         or len(leaders) < len(others)
         or is_majority(others, view)
-        or any(asks(one) or is_owed_answer(view, one) or runs_loop(one) for one in others)  # nobody waits in its loop
+        or any(asks(one) or is_owed_answer(view, one) or blocks_loop(one) for one in others)
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
         or any(begun(view, party) for party in idle)
         or _may_follow_a_stuck_one(view, idle)
