@@ -152,7 +152,7 @@ def test_an_event_loop_that_asks_its_own_server():
 @pytest.mark.parametrize(
     ("beside", "cause", "confidence"),
     [
-        (stack("hash@_hashlib.so", "do_GET@/srv/metrics.py:3", state="R", cpu=0.9, switches=9), "not-a-hang", "medium"),
+        (stack("hash@_hashlib.so", "do_GET@/srv/metrics.py:3", state="R", cpu=0.9, switches=9), "unknown", "low"),
         (waits("recv@libc.so.6", "do_GET@/srv/metrics.py:3", call=RECV), "other", "low"),
         (
             waits(
@@ -170,7 +170,8 @@ def test_an_event_loop_that_asks_its_own_server():
 def test_a_loop_that_asks_a_server_in_another_thread_of_its_process(beside, cause, confidence):
     asks = waits("recv@libc.so.6", "readinto@socket.py:706", "ask@/srv/plugin.py:3", *LOOPS, call=RECV)
     peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (103,), ("S",), ("python",))
-    found = judge(live(worker(0), worker(1), IDLE_CORE, process(3, asks, beside, peers=(peer,)))).verdict
+    asking = replace(process(3, asks, beside, peers=(peer,)), role="front end")
+    found = judge(live(worker(0), worker(1), IDLE_CORE, asking)).verdict
     assert (found.cause, found.confidence) == (cause, confidence)
 
 
@@ -257,6 +258,33 @@ def test_a_process_that_a_signal_has_stopped_is_named_among_idle_ones():
     found = judge(live(worker(0), worker(1), stopped, front_end())).verdict
     assert (found.cause, found.confidence, found.culprits) == ("other", "high", (2,))
     assert "Engine core is stopped by a signal" in found.summary and "SIGCONT" in found.summary
+
+
+def test_a_process_that_is_stopped_again_and_again_goes_on():
+    """As what limits CPU time by signals does it."""
+    stopped = process(2, stack(*DEQUEUE, *MAIN, state="T", switches=3), role="engine core")
+    found = judge(live(worker(0), worker(1), stopped, front_end())).verdict
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert "again and again" in found.summary
+
+
+def test_a_front_end_whose_loop_a_call_blocks_does_not_rest():
+    opens = waits("open64@libc.so.6", "read_policy@/srv/plugin.py:3", *LOOPS, call=(257, 1, 1, 1, 0, 0, 0))
+    front = process(3, opens, role="front end")
+    ranks = (worker(0), worker(1), replace(IDLE_CORE, role="engine core"))
+    assert judge(live(*ranks, front)).verdict.cause == "unknown"
+    rests = process(3, waits("run@uvloop/__init__.py:69", "cmd@vllm/entrypoints/cli/serve.py:148"), role="front end")
+    assert judge(live(*ranks, rests)).verdict.cause != "unknown"
+
+
+def test_an_idle_engine_is_less_surely_so_while_a_client_has_no_answer():
+    """A stream that is open looks the same."""
+    handler = ("app@/srv/handlers.py:3", "RequestResponseCycle.run_asgi@uvicorn/protocols/http/h11_impl.py:403")
+    asked = PythonTask(103, tuple(map(frame, handler)), "Task-9", waits_for="Future")
+    assert judge(live(worker(0), worker(1), IDLE_CORE, front_end())).verdict.confidence == "high"
+    found = judge(live(worker(0), worker(1), IDLE_CORE, front_end(asked))).verdict
+    assert (found.cause, found.confidence) == ("not-a-hang", "medium")
+    assert "a client of a web server is not answered yet" in found.summary
 
 
 def test_a_front_end_that_cannot_be_read_changes_nothing_but_how_sure_rest_is():
@@ -356,7 +384,7 @@ def test_a_request_in_another_web_server_leaves_an_idle_engine_less_sure():
     assert looked(worker(0), worker(1), IDLE_CORE, front_end()).confidence == "high"
     found = looked(worker(0), worker(1), IDLE_CORE, front_end(handler))
     assert (found.cause, found.confidence) == ("not-a-hang", "medium")
-    assert "a web server in it is answering a client" in found.summary
+    assert "a client of a web server is not answered yet" in found.summary
 
 
 def test_who_is_stopped_and_resumed_again_and_again_is_not_said_to_stand():

@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client
+from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
@@ -43,7 +43,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or view.snapshot.absent
         or len(leaders) < len(others)
         or is_majority(others, view)
-        or any(asks(one) or is_owed_answer(view, one) for one in others)
+        or any(asks(one) or is_owed_answer(view, one) or _blocks_loop_of_server(one) for one in others)
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
         or any(begun(view, party) for party in idle)
         or _may_follow_a_stuck_one(view, idle)
@@ -58,7 +58,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     if whole and _lacks_front_end(view):
         whole, found = False, "There is no sign of a hang, but the engine's other processes were not read."
     if whole and any(map(answers_client, view.parties)):
-        whole, found = False, "There is no sign of a hang, but a web server in it is answering a client."
+        whole, found = False, "There is no sign of a hang, but a client of a web server is not answered yet."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
@@ -67,6 +67,11 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     unread = any(not task.frames for party in idle for task in party.process.tasks)
     confidence = "low" if alone or unread else "high" if whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), view.parties))
+
+
+def _blocks_loop_of_server(party: Party) -> bool:
+    """Whether the loop of a front end serves nobody; a program's own loop may well wait for work in a call."""
+    return party.process.role != RANK and blocks_loop(party)
 
 
 def _lacks_front_end(view: JobView) -> bool:

@@ -45,6 +45,7 @@ _WAITS = [(kind, regex(function), regex(file)) for kind, function, file in WAITS
 _ENGINE_ANSWERS = [(regex(function), regex(file)) for function, file, _ in ENGINE_ANSWERS]
 _HANDLES = [(regex(function), regex(file)) for function, file, _ in HANDLES]
 _LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
+_OF_LOOPS = regex(r"(^|/)((asyncio|uvloop)/|selectors\.py$)")
 _OF_ENGINES = regex(CODE_OF_ENGINES)
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
@@ -181,6 +182,14 @@ def runs_loop(one: Party) -> bool:
     """Whether its thread is somewhere inside of an event loop: of its selector, or of what a task has called."""
     calls = one.thread.calls if one.thread is not None else ()
     return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in calls)
+
+
+def blocks_loop(one: Party) -> bool:
+    """Whether code that a loop has called waits by itself: meanwhile the loop serves nobody. In uvloop an idle loop
+    shows no frame of Python further in than the call that runs it."""
+    calls = one.thread.calls if one.thread is not None else ()
+    inner = next((frame for frame in calls if frame.language == "python"), None)
+    return inner is not None and not _OF_LOOPS.search(inner.file or "") and runs_loop(one)
 
 
 def answers_client(party: Party) -> bool:
