@@ -393,3 +393,52 @@ def test_who_is_stopped_and_resumed_again_and_again_is_not_said_to_stand():
     found = judge(live(worker(0), worker(1), ran, front_end())).verdict
     assert (found.cause, found.finding) == ("unknown", False)
     assert "somebody stops and resumes it again and again" in found.summary
+
+
+LOOKS = ("poll@libc.so.6", "Poller.poll@zmq/sugar/poll.py:106",
+         "IdleSleeper.maybe_sleep@sglang/srt/managers/idle_sleeper.py:37", "Scheduler.event_loop_normal@sglang/srt/managers/scheduler.py:900")  # fmt: skip
+FOLLOWS = ("gloo::broadcast@libtorch_cpu.so", "broadcast@torch/distributed/distributed_c10d.py:2800",
+           "broadcast_pyobj@sglang/srt/utils/common.py:1200")  # fmt: skip
+COUNTS_WORDS = (
+    *LOCK[:2],
+    "remember@/srv/plugin.py:9",
+    "DetokenizerManager.event_loop@sglang/srt/managers/detokenizer.py:99",
+)
+SENDS = "TokenizerManager._stream_one_response@sglang/srt/managers/tokenizer_manager.py:1960"
+ANSWER = PythonTask(103, (frame(SENDS),), "Task-21", waits_for="Future")
+
+
+def of_sglang(detokenizer, *tasks, leader=LOOKS):
+    """Ranks that look for requests, the second one by a broadcast of the first one; they move all the time."""
+    ranks = [process(0, waits(*leader, call=POLLS, switches=7)), process(1, waits(*FOLLOWS, switches=5))]
+    return (
+        *ranks,
+        replace(process(2, waits(*detokenizer)), role="detokenizer"),
+        replace(front_end(*tasks), role="front end"),
+    )
+
+
+RECEIVES = ("Socket.recv_pyobj@zmq/sugar/socket.py:9", "sock_recv@sglang/srt/managers/io_struct.py:3")
+
+
+def test_ranks_that_look_for_requests_do_not_show_that_a_server_goes_on():
+    found = looked(*of_sglang(COUNTS_WORDS, ANSWER))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "medium", (2,))
+    assert "Detokenizer waits in remember (plugin.py:9); pid 100 and pid 101 wait for work" in found.summary
+
+
+def test_a_detokenizer_that_is_stopped_is_named_beside_such_ranks():
+    stopped = replace(process(2, stack(*RECEIVES, *MAIN, state="T")), role="detokenizer")
+    found = judge(live(*of_sglang(RECEIVES)[:2], stopped, replace(front_end(), role="front end"))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("other", "high", (2,))
+
+
+def test_such_a_server_without_requests_is_idle():
+    found = looked(*of_sglang(RECEIVES))
+    assert (found.cause, found.confidence) == ("not-a-hang", "high")
+
+
+def test_a_follower_whose_leader_stands_elsewhere_waits_for_it():
+    puts = ("do_futex_wait@libc.so.6", "Queue.put@queue.py:140", "note@/srv/plugin.py:5")
+    found = looked(*of_sglang(RECEIVES, ANSWER, leader=puts))
+    assert found.cause != "not-a-hang" and "wait for work" not in found.summary

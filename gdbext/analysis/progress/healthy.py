@@ -189,7 +189,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     proof = frozenset(went).intersection(waiting) if waiting else went
     if not proof or view.of("fatal") or all(_may_only_spin(view, party) for party in view.parties):
         return None
-    if mains_in_collective(view):
+    if mains_in_collective(view) or _only_look_for_work(view, proof):
         return None
     all_of_them = len(went) == len(view.parties)
     rest = parties_without(view.parties, went)
@@ -213,6 +213,14 @@ def goes_on(view: JobView) -> Optional[Candidate]:
     whole = len(went) > 1 or view.world_size == 1  # one of several ranks speaks for itself only
     confidence = "high" if all_of_them and whole else "medium"
     return Candidate(cause="not-a-hang", confidence=confidence, summary=summary, evidence=evidence_of((), went))
+
+
+def _only_look_for_work(view: JobView, went: Collection[Party]) -> bool:
+    """Whether those that went on only looked for work again, while a process beside the ranks does not rest or has
+    begun something: that is no progress of it."""
+    if all(party.process.role == RANK for party in view.parties) or any(party.group != "idle" for party in went):
+        return False
+    return any(party.group != "idle" or (party not in went and begun(view, party)) for party in view.parties)
 
 
 def _standing_main(view: JobView, party: Party) -> bool:

@@ -240,6 +240,8 @@ def _naps_beside_killed_child(party: Party) -> bool:
 
 
 def is_working(view: JobView, party: Party) -> bool:
+    if party.group == "idle" and party.takes_orders:  # the loop in which it waits for orders polls
+        return False
     if _naps_beside_killed_child(party) or any(naps_with_gil(view, one) for one in threads_of(view, party.index)):
         return False
     if not is_yielding(party) and (

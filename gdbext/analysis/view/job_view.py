@@ -275,7 +275,7 @@ def build_view(
             parties.append(party)
     if parties:  # what the ranks do says the same without a front end
         unseen = [process for process in unseen if process.role == RANK]
-    parties = parties_without(parties, _parents(parties))
+    parties = _with_followers_at_rest(parties_without(parties, _parents(parties)))
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]
     split = _threads_as_parties(snapshot, processes)
@@ -292,6 +292,18 @@ def build_view(
         still=still,
         before=before,
     )
+
+
+def _with_followers_at_rest(parties: Sequence[Party]) -> List[Party]:
+    """Of an engine whose other processes were read too: while the rank that hands out requests waits for some, those
+    that wait for its broadcast rest as well. Whatever holds a request up then is none of them."""
+    ranks = [party for party in parties if party.process.role == RANK]
+    following = [party for party in ranks if party.takes_orders and party.group == "collective"]
+    leading = parties_without(ranks, following)
+    if len(ranks) == len(parties) or not leading or any(party.group != "idle" for party in leading):
+        return list(parties)
+    at_rest = {one.index: replace(one, judged=replace(one.judged, idle=True), group="idle") for one in following}
+    return [at_rest.get(party.index, party) for party in parties]
 
 
 def _parents(parties: Sequence[Party]) -> List[Party]:
