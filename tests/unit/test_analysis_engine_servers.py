@@ -396,7 +396,8 @@ def test_who_is_stopped_and_resumed_again_and_again_is_not_said_to_stand():
 
 
 LOOKS = ("poll@libc.so.6", "Poller.poll@zmq/sugar/poll.py:106",
-         "IdleSleeper.maybe_sleep@sglang/srt/managers/idle_sleeper.py:37", "Scheduler.event_loop_normal@sglang/srt/managers/scheduler.py:900")  # fmt: skip
+         "IdleSleeper.maybe_sleep@sglang/srt/managers/idle_sleeper.py:37",
+         "Scheduler.event_loop_normal@sglang/srt/managers/scheduler.py:900")  # fmt: skip
 FOLLOWS = ("gloo::broadcast@libtorch_cpu.so", "broadcast@torch/distributed/distributed_c10d.py:2800",
            "broadcast_pyobj@sglang/srt/utils/common.py:1200")  # fmt: skip
 COUNTS_WORDS = (
