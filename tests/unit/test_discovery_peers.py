@@ -4,6 +4,8 @@ import ctypes
 import os
 import select
 import socket
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -249,12 +251,33 @@ def test_a_loop_that_waits_for_room_or_for_another_connection_may_read_later():
 
 
 def test_an_event_loop_that_watches_nothing_waits_for_its_own_threads(monkeypatch):
-    monkeypatch.setattr(peers, "_is_childless", lambda proc, pid: True)
+    monkeypatch.setattr(peers, "_is_its_own", lambda proc, pid: True)
     with closing(select.epoll()) as loop:
         call = {1: (EPOLL_WAIT, loop.fileno(), 0, 1, 0xFFFFFFFF, 0, 0)}
         (peer,) = waits_for(ProcFS(), os.getpid(), call)
         assert (peer.file, peer.processes) == (NOTHING, (os.getpid(),))
-        monkeypatch.setattr(peers, "_is_childless", lambda proc, pid: False)
+        monkeypatch.setattr(peers, "_is_its_own", lambda proc, pid: False)
         assert waits_for(ProcFS(), os.getpid(), call) == ()  # a child may add a file
         monkeypatch.setattr(peers, "read_fdinfo", lambda *_: "")
         assert waits_for(ProcFS(), os.getpid(), call) == ()
+
+
+@pytest.mark.process
+def test_a_child_that_has_an_epoll_may_have_inherited_it():
+    """One that was started with other files alone has not."""
+    waits = "import sys; sys.stdin.read()"
+    has_one = f"import select; loop = select.epoll(); {waits}"
+    words = (
+        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdin=0); print(p.wait())"
+    )
+    for program, own in ((waits, True), (has_one, False)):
+        parent = subprocess.Popen([sys.executable, "-c", words, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            wait_until(lambda one=parent, own=own: _children(one.pid) and peers._is_its_own(ProcFS(), one.pid) is own)
+        finally:
+            parent.communicate()
+
+
+def _children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return file.read().split()

@@ -32,7 +32,7 @@ from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOT_ACCEPTED, NOTHING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
 
-_TIMER, _PIDFD = "anon_inode:[timerfd]", "anon_inode:[pidfd]"
+_TIMER, _PIDFD, _EPOLL = "anon_inode:[timerfd]", "anon_inode:[pidfd]", "anon_inode:[eventpoll]"
 READS, WRITES = (
     {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg",
      known.MQ_TIMEDRECEIVE: "mq_receive"},
@@ -167,7 +167,7 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
             Missing("it listens: its other end is any client that connects", Code.ANYBODY),
         )
     if not files and _is_empty(proc, pid, str(descriptor)):
-        return Peer(thread=tid, file=NOTHING, processes=(pid,)) if _is_childless(proc, pid) else None
+        return Peer(thread=tid, file=NOTHING, processes=(pid,)) if _is_its_own(proc, pid) else None
     if len(files) != 1 and not only_wake_ups(proc, pid, files):
         return None
     file = next((file for file in files if file.startswith("socket:")), files[0] if files else "")
@@ -175,6 +175,15 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
         found = _socket(proc, pid, tid, file)
         return found if isinstance(found.end, _End) and found.file.startswith("unix") else None
     return _Wait(tid, file, _End(file, None)) if file.startswith("eventfd") else None
+
+
+def _is_its_own(proc: ProcFS, pid: int) -> bool:
+    """Whether no child of its main thread has an epoll, which it may have inherited; False where nobody can tell."""
+    text = proc.text(f"{pid}/task/{pid}/children")
+    children = [int(one) for one in text.split()] if not isinstance(text, Missing) else []
+    files = [proc.open_files(child) for child in children[:_MOST_WAITS]]
+    known = not isinstance(text, Missing) and len(children) <= _MOST_WAITS
+    return known and not any(isinstance(some, Missing) or _EPOLL in some for some in files)
 
 
 def _is_empty(proc: ProcFS, pid: int, name: str) -> bool:
