@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Collection, Dict, Mapping, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, Mapping, Sequence, Tuple
 
 from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks, python_rlocks
@@ -28,9 +28,10 @@ from gdbext.model.text.mangled import qualified_name
 class Neighbours:
     """All ranks that were copied: a lock in shared memory may be owned by a thread of another one."""
 
-    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank], job: Collection[int] = ()) -> None:
+    def __init__(self, proc: ProcFS, ranks: Sequence[LiveRank], job: AbstractSet[int] = frozenset()) -> None:
         """`job`: the pids of all processes of the job, also of those that were not copied."""
-        self.proc, self._job = proc, job
+        self.proc = proc
+        self._clients = waiting_clients(proc, job)
         self._memory = SharedMemory(proc)
         self._ids = {rank.pid: _thread_ids(rank) for rank in ranks}
         self._searched = {rank.pid: _searched(rank) for rank in ranks if rank.copy is not None}
@@ -72,7 +73,7 @@ class Neighbours:
 
     def clients(self, rank: LiveRank) -> Tuple[WaitingClient, ...]:
         """Who outside of the job waits for an answer of this process."""
-        return waiting_clients(self.proc, rank.pid, self._job)
+        return self._clients.get(rank.pid, ())
 
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""

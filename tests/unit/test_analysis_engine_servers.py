@@ -284,7 +284,7 @@ def test_an_idle_engine_is_less_surely_so_while_a_client_has_no_answer():
     assert judge(live(worker(0), worker(1), IDLE_CORE, front_end())).verdict.confidence == "high"
     found = judge(live(worker(0), worker(1), IDLE_CORE, front_end(asked))).verdict
     assert (found.cause, found.confidence) == ("not-a-hang", "medium")
-    assert "a client of a web server is not answered yet" in found.summary
+    assert "a web server has not answered a client yet" in found.summary
 
 
 def test_a_front_end_that_cannot_be_read_changes_nothing_but_how_sure_rest_is():
@@ -384,7 +384,7 @@ def test_a_request_in_another_web_server_leaves_an_idle_engine_less_sure():
     assert looked(worker(0), worker(1), IDLE_CORE, front_end()).confidence == "high"
     found = looked(worker(0), worker(1), IDLE_CORE, front_end(handler))
     assert (found.cause, found.confidence) == ("not-a-hang", "medium")
-    assert "a client of a web server is not answered yet" in found.summary
+    assert "a web server has not answered a client yet" in found.summary
 
 
 def test_who_is_stopped_and_resumed_again_and_again_is_not_said_to_stand():

@@ -15,7 +15,8 @@ ASKS = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.a
 
 
 def found(*job):
-    return waiting_clients.waiting_clients(ProcFS(), os.getpid(), job or (os.getpid(),))
+    own = os.getpid()
+    return waiting_clients.waiting_clients(ProcFS(), set(job or (own,)))[own]
 
 
 @pytest.fixture(autouse=True)

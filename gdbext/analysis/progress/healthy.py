@@ -58,7 +58,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     if whole and _lacks_front_end(view):
         whole, found = False, "There is no sign of a hang, but the engine's other processes were not read."
     if whole and any(map(answers_client, view.parties)):
-        whole, found = False, "There is no sign of a hang, but a client of a web server is not answered yet."
+        whole, found = False, "There is no sign of a hang, but a web server has not answered a client yet."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "
@@ -70,7 +70,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
 
 
 def _blocks_loop_of_server(party: Party) -> bool:
-    """Whether the loop of a front end serves nobody; a program's own loop may well wait for work in a call."""
+    """Whether a call blocks the event loop of a front end. A program's own loop may wait for work in a call."""
     return party.process.role != RANK and blocks_loop(party)
 
 
@@ -216,8 +216,8 @@ def goes_on(view: JobView) -> Optional[Candidate]:
 
 
 def _only_look_for_work(view: JobView, went: Collection[Party]) -> bool:
-    """Whether those that went on only looked for work again, while a process beside the ranks does not rest or has
-    begun something: that is no progress of it."""
+    """Whether those that moved only polled for work, while a process of the engine is not idle, or has begun something.
+    Polling is no progress."""
     if all(party.process.role == RANK for party in view.parties) or any(party.group != "idle" for party in went):
         return False
     return any(party.group != "idle" or (party not in went and begun(view, party)) for party in view.parties)

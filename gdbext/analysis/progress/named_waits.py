@@ -31,21 +31,18 @@ _NEAR = 4
 def naps_for_end(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
     must do."""
-    nap = _naps_in(one)
-    return nap is not None and _is_named(nap, _ENDS)
+    return _naps_by_name(one, _ENDS)
 
 
 def naps_for_room(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it gives something to others, who must make
     room for it."""
-    nap = _naps_in(one)
-    return nap is not None and _is_named(nap, _GIVES)
+    return _naps_by_name(one, _GIVES)
 
 
 def naps_for_message(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it takes something from others."""
-    nap = _naps_in(one)
-    return nap is not None and _is_named(nap, _TAKES)
+    return _naps_by_name(one, _TAKES)
 
 
 def naps_for_lock(one: Party) -> bool:
@@ -53,6 +50,11 @@ def naps_for_lock(one: Party) -> bool:
     other thread that could release it. A lock that Python code tries again is one of a file or of a server."""
     nap = _naps_in(one) if len(one.process.threads) == 1 else None
     return nap is not None and nap.language != "python" and _is_named(nap, _LOCKS)
+
+
+def _naps_by_name(one: Party, names: Pattern[str]) -> bool:
+    nap = _naps_in(one)
+    return nap is not None and _is_named(nap, names)
 
 
 def _is_named(nap: Frame, names: Pattern[str]) -> bool:

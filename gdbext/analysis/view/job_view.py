@@ -403,6 +403,12 @@ def other_ends(party: Party) -> List[Tuple[int, ...]]:
     return [one for one in peers if not isinstance(one, Missing)]
 
 
+def waits_for_itself(party: Party) -> bool:
+    """Whether its own process, and no other one, has the other ends of what its thread waits for."""
+    ends = other_ends(party)
+    return bool(ends) and all(set(pids) == {party.process.pid} for pids in ends)
+
+
 def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
     return any(pattern.match(name) for name in names)
 

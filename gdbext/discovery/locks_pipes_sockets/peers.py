@@ -148,8 +148,13 @@ def _timer(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[Peer]:
 
 def _is_childless(proc: ProcFS, pid: int) -> bool:
     """Whether its main thread has no child that may have inherited a file; False where that cannot be read."""
-    children = proc.text(f"{pid}/task/{pid}/children")
-    return not isinstance(children, Missing) and not children.split()
+    return _children(proc, pid) == []
+
+
+def _children(proc: ProcFS, pid: int) -> Maybe[List[int]]:
+    """Those of its main thread."""
+    text = proc.text(f"{pid}/task/{pid}/children")
+    return text if isinstance(text, Missing) else [int(one) for one in text.split()]
 
 
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Found]:
@@ -179,11 +184,11 @@ def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_
 
 def _is_its_own(proc: ProcFS, pid: int) -> bool:
     """Whether no child of its main thread has an epoll, which it may have inherited; False where nobody can tell."""
-    text = proc.text(f"{pid}/task/{pid}/children")
-    children = [int(one) for one in text.split()] if not isinstance(text, Missing) else []
-    files = [proc.open_files(child) for child in children[:_MOST_WAITS]]
-    known = not isinstance(text, Missing) and len(children) <= _MOST_WAITS
-    return known and not any(isinstance(some, Missing) or _EPOLL in some for some in files)
+    children = _children(proc, pid)
+    if isinstance(children, Missing) or len(children) > _MOST_WAITS:
+        return False
+    files = map(proc.open_files, children)
+    return not any(isinstance(some, Missing) or _EPOLL in some for some in files)
 
 
 def _is_empty(proc: ProcFS, pid: int, name: str) -> bool:

@@ -14,7 +14,7 @@ import contextlib
 import os
 import socket
 import struct
-from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Collection, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.open_files import holders, states_and_names
 from gdbext.discovery.locks_pipes_sockets.sock_diag import Link
@@ -40,51 +40,52 @@ class _Asked(NamedTuple):
     unread: int  # bytes of it
 
 
-def waiting_clients(proc: ProcFS, pid: int, job: Collection[int]) -> Tuple[WaitingClient, ...]:
-    """Clients outside of these processes that have waited five seconds or longer for the first byte from the process.
+def waiting_clients(proc: ProcFS, job: AbstractSet[int]) -> Mapping[int, Tuple[WaitingClient, ...]]:
+    """By pid of a process of the job: clients outside of it that have waited for its first byte for 5 s or longer.
     None where the kernel cannot be asked: in another network namespace than ours, or before Linux 4.6."""
-    if proc.namespace(pid, "net") != proc.namespace(os.getpid(), "net"):
-        return ()
-    rows = {ends: (state, inode) for ends, state, inode in socket_rows(proc, pid)}
+    space = proc.namespace(os.getpid(), "net")
+    own = {pid: sockets_of(proc, pid) for pid in job if proc.namespace(pid, "net") == space}
+    rows = {ends: (state, inode) for ends, state, inode in socket_rows(proc, min(own))} if any(own.values()) else {}
     ports = {_port(local) for (local, _), (state, _) in rows.items() if state == LISTENS}
-    own = sockets_of(proc, pid)
-    accepted = [
-        ends
-        for ends, (state, inode) in rows.items()
-        if state == _ESTABLISHED and inode in own and _port(ends[0]) in ports
-    ]
-    late = {ends: one for ends, one in _unanswered(accepted[:_MOST_ASKED]).items() if one.seconds >= _AFTER}
-    clients = {ends: f"socket:[{rows[other][1]}]" for ends in late for other in [(ends[1], ends[0])] if other in rows}
-    held, _ = holders(proc, set(clients.values())) if clients else ({}, True)
-    found: List[WaitingClient] = []
-    for ends, one in sorted(late.items(), key=lambda pair: -pair[1].seconds):
-        pids = tuple(sorted({owner for owner, _ in held.get(clients.get(ends, ""), ())}))
-        if not set(pids) & set(job):
-            found.append(
-                WaitingClient(
-                    server=ends[0],
-                    address=ends[1],
-                    seconds=one.seconds,
-                    pids=pids,
-                    names=states_and_names(proc, pids)[1],
-                    unread=one.unread,
-                )
+    accepted = {
+        ends: inode for ends, (state, inode) in rows.items() if state == _ESTABLISHED and _port(ends[0]) in ports
+    }
+    late = {
+        pid: _late([ends for ends, inode in accepted.items() if inode in sockets][:_MOST_ASKED])
+        for pid, sockets in own.items()
+    }
+    other = {ends: f"socket:[{rows[ends[::-1]][1]}]" for some in late.values() for ends in some if ends[::-1] in rows}
+    held, _ = holders(proc, set(other.values())) if other else ({}, True)
+    owners = {ends: tuple(sorted({pid for pid, _ in held.get(file, ())})) for ends, file in other.items()}
+    return {
+        pid: tuple(
+            WaitingClient(
+                server=ends[0],
+                address=ends[1],
+                seconds=one.seconds,
+                pids=owners.get(ends, ()),
+                names=states_and_names(proc, owners.get(ends, ()))[1],
+                unread=one.unread,
             )
-    return tuple(found[:_MOST])
+            for ends, one in sorted(some.items(), key=lambda pair: -pair[1].seconds)
+            if job.isdisjoint(owners.get(ends, ()))
+        )[:_MOST]
+        for pid, some in late.items()
+    }
 
 
 def _port(address: str) -> str:
     return address.rpartition(":")[2]
 
 
-def _unanswered(connections: Collection[Ends]) -> Dict[Ends, _Asked]:
-    """Those of these connections on which nothing was sent back."""
+def _late(connections: Collection[Ends]) -> Dict[Ends, _Asked]:
+    """Those of these connections on which nothing was sent back, for so long."""
     found: Dict[Ends, _Asked] = {}
     with contextlib.suppress(OSError), Link() as link:
         for ends in connections:
             for fixed, attributes in link.ask(_request(ends), _SIZE):
                 asked = _read(fixed, attributes.get(_INFO, b""))
-                if asked is not None:
+                if asked is not None and asked.seconds >= _AFTER:
                     found[ends] = asked
     return found
 

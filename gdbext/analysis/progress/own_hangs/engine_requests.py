@@ -25,9 +25,9 @@ from gdbext.analysis.view.job_view import (
     Party,
     calls_of,
     matches_any,
-    other_ends,
     parties_without,
     threads_of,
+    waits_for_itself,
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -114,10 +114,12 @@ def _by_coroutines(view: JobView) -> Optional[_Asked]:
 def _by_clients(view: JobView) -> Optional[_Asked]:
     """Of engines, which answer each request: other programs may have clients that only listen. The whole engine may be
     one process."""
-    fronts = [party for party in view.parties if party.process.engine and overdue_clients(view, party)]
-    if not fronts:
+    engines = ((party, overdue_clients(view, party)) for party in view.parties if party.process.engine)
+    asking = [(party, clients) for party, clients in engines if clients]
+    if not asking:
         return None
-    lead = start(overdue_text(overdue_clients(view, fronts[0]), who(fronts[:1])))
+    (front, clients), fronts = asking[0], [party for party, _ in asking]
+    lead = start(overdue_text(clients, who([front])))
     return _Asked(fronts, lead, True, [party for party in fronts if party.judged.idle])
 
 
@@ -197,9 +199,7 @@ def _asks_ranks(party: Party) -> bool:
 def _asks_own(one: Party) -> bool:
     """Whether it waits on a connection to its own process that has not been accepted."""
     files = (peer.file for peer in one.process.peers if peer.thread == one.lwp)
-    ends = other_ends(one)
-    itself = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)
-    return itself and any(NOT_ACCEPTED in file for file in files)
+    return waits_for_itself(one) and any(NOT_ACCEPTED in file for file in files)
 
 
 LOST = (nobody_answers, asks_itself)

@@ -13,7 +13,7 @@ from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import has_acted, stood
 from gdbext.analysis.stacks.process_kind import has_gpu_libraries
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of, waits_for_itself
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.runtimes.system_calls import FUTEX
@@ -87,9 +87,7 @@ def keeps_gil_for_itself(view: JobView) -> Optional[Candidate]:
 
 
 def _keeps_for_itself(one: Party) -> bool:
-    ends = other_ends(one)
-    inside = bool(ends) and all(set(pids) == {one.process.pid} for pids in ends)
-    return inside and one.thread is not None and one.thread.gil is True and stands(one)
+    return waits_for_itself(one) and one.thread is not None and one.thread.gil is True and stands(one)
 
 
 def keeps_gil_in_collective(view: JobView) -> Optional[Candidate]:

@@ -6,12 +6,12 @@ The thread of such a loop looks like an idle server's: it waits for events. What
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
 from gdbext.analysis.progress.running import handler_of
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, other_ends, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, threads_of, waits_for_itself
 from gdbext.analysis.view.places import place
 from gdbext.analysis.view.wording import closed, start, who
 from gdbext.knowledge.causes.asyncio_waits import (
@@ -137,8 +137,7 @@ def _waits_inside(one: Party) -> bool:
     call = one.thread.syscall if one.thread is not None else None
     if not stands(one) or call is None:
         return False
-    ends = other_ends(one)
-    return call[0] == FUTEX or (bool(ends) and all(set(pids) == {one.process.pid} for pids in ends))
+    return call[0] == FUTEX or waits_for_itself(one)
 
 
 def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequence[str]) -> List[PythonTask]:
@@ -194,10 +193,7 @@ def blocks_loop(one: Party) -> bool:
 
 def answers_client(party: Party) -> bool:
     """Whether a web server in it has a request under way, which some handler has not answered yet."""
-    frames = (frame for task in party.process.tasks for frame in task.frames)
-    return any(
-        call.search(one.function or "") and file.search(one.file or "") for one in frames for call, file in _HANDLES
-    )
+    return any(_is_one_of(frame, _HANDLES) for task in party.process.tasks for frame in task.frames)
 
 
 def requests_of(party: Party) -> List[PythonTask]:
@@ -247,10 +243,12 @@ def _is_of_engine(frame: Frame) -> bool:
 
 def _engine_call(task: PythonTask) -> Optional[Frame]:
     """Where it waits for what the engine answers."""
-    for frame in task.frames:
-        if any(call.search(frame.function or "") and file.search(frame.file or "") for call, file in _ENGINE_ANSWERS):
-            return frame
-    return None
+    return next((frame for frame in task.frames if _is_one_of(frame, _ENGINE_ANSWERS)), None)
+
+
+def _is_one_of(frame: Frame, calls: Sequence[Tuple[Pattern[str], Pattern[str]]]) -> bool:
+    """Whether it is one of these functions, each in its file."""
+    return any(call.search(frame.function or "") and file.search(frame.file or "") for call, file in calls)
 
 
 def _ends_something(task: PythonTask) -> bool:
