@@ -88,6 +88,8 @@ def _from_processes(
         raise UsageError("--together and --no-stop cannot be combined", "--no-stop stops no process")
     proc = ProcFS()
     job = chosen_job(proc, options, pids)
+    if options.not_ranks:
+        job = replace(job, ranks=(), left_out=(*job.left_out, *job.ranks))
     roles = "".join(f", {role}" for role in dict.fromkeys(one.role for one in job.serving))
     progress.say(f"{job.engine or 'job'}: {counted(len(job.ranks), 'rank')}{roles} ({job.key})")
     confirm = 0.0 if options.once else Limits.confirm

@@ -32,7 +32,7 @@ def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
     elif args.no_stop:
         raise UsageError("this gdb has the ranks attached and stopped already", "run llm-detach-all first")
     else:
-        snapshot = session.snapshot()
+        snapshot = session.with_engine_processes(session.snapshot())
     if args.save is not None:
         write_private(args.save, dump_snapshot(snapshot) + "\n", args.force)
     return snapshot

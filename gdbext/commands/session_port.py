@@ -52,6 +52,9 @@ class Session(Protocol):
         """The stacks of all attached ranks, walked once within the budget of `set llm`, and their communicators;
         with `scan` all of their memory is searched for these."""
 
+    def with_engine_processes(self, snapshot: JobSnapshot) -> JobSnapshot:
+        """The snapshot of the attached ranks, and what a brief stop shows of the processes beside them."""
+
     def asked_before(self) -> Sequence[AskedBefore]:
         """What commands about tensors and streams answered in this gdb, the last ones."""
 

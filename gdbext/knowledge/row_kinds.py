@@ -151,6 +151,7 @@ class RemedyRule:
     lacks: Tuple[str, str] = ("", "")  # the same: useless where the stack shows it
     pasted_from: str = ""  # regex: where the text of a culprit (or victim) comes from (`RankSnapshot.source`)
     given: Tuple[str, ...] = ()  # only for what was read: "live", "core", "text" (stacks), "log" (lines alone)
+    held: Optional[bool] = None  # only for processes that a gdb holds / only for others
     line: str = ""  # regex: a line of the log must match this, one that `rules` know if there are some
     not_line: str = ""  # regex: none of them may match this
     crowded: Optional[bool] = None  # only where torch's store counts more members than there are / where it does not

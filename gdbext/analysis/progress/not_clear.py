@@ -10,6 +10,8 @@ from gdbext.model.verdict import Evidence
 
 LONGER = "gdbext diagnose --samples"
 """How the command begins that looks for longer."""
+AFTER_RELEASE = "llm-detach-all, then llm-nccl-diagnose"
+"""The same of processes that gdb holds."""
 _MOST_PIDS = 16
 
 
@@ -27,6 +29,8 @@ def not_clear(view: JobView, summary: str, evidence: Sequence[Evidence], victims
 
 def longer_look(view: JobView) -> str:
     """The command that looks for long enough."""
+    if view.is_held:
+        return AFTER_RELEASE
     pids = [process.pid for process in view.snapshot.processes]
     named = "".join(f" {pid}" for pid in pids) if None not in pids and len(pids) <= _MOST_PIDS else ""
     return f"{LONGER} 3 --interval {max(1.0, view.spinning_after / 2):g}{named}"

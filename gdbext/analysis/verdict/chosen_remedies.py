@@ -204,6 +204,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.given and view.given not in rule.given:
         return False
+    if rule.held is not None and rule.held != view.is_held:
+        return False
     if rule.set_in and not _is_set(view, rule.set_in):
         return False
     if rule.unset_in and _is_set(view, rule.unset_in):

@@ -195,6 +195,11 @@ class JobView:
         return self.snapshot.apart is not None or bool(self.before or self.moved or self.still)
 
     @cached_property
+    def is_held(self) -> bool:
+        """Whether a gdb holds processes of it: the others cannot go on without them."""
+        return any(process.given is Given.HELD for process in self.snapshot.processes)
+
+    @cached_property
     def given(self) -> Given:
         """What was read: LIVE for what a gdb holds too; LOG for a text without any stack."""
         sources = {process.given for process in self.snapshot.processes}

@@ -42,13 +42,15 @@ LOOK_ARGUMENTS = (
     Argument("--jobs", "number of parallel gdbs (default: by cores and memory)", "N", int, default=0, where=SHELL),
     WHICH_GDB,
     *HOSTS,
+    Argument("--not-ranks", "", flag=True, where=SHELL),  # of a gdb that holds these: only the engine's other processes
     Argument("--look-only", "", flag=True, where=SHELL),  # of --hosts: saves the snapshot; who asked judges it
     *(one.only(SHELL) for one in CORE_FILES),
 )
 """How `gdbext` looks."""
 
 HOW = (
-    "With ranks attached (or core files loaded), reads their stacks once. With nothing attached, runs `gdbext "
+    "With ranks attached (or core files loaded), reads their stacks once, and stops the engine's other processes for "
+    "a moment each to read theirs. With nothing attached, runs `gdbext "
     "diagnose`, which stops each rank for milliseconds only; with --no-stop, not at all."
 )
 _INPUTS = Argument(

@@ -74,7 +74,7 @@ class HeldRanks:
         process = RankProcess(pid=inferior.pid, role="rank")
         if compat.kind_of(inferior) == compat.HAS_PROCESS:
             jobs = find_jobs(ProcFS(), Selector((inferior.pid,)), read_environ)
-            known = [rank for job in jobs for rank in job.ranks if rank.pid == inferior.pid]
+            known = [one for job in jobs for one in (*job.ranks, *job.serving) if one.pid == inferior.pid]
             process = numbered(known[0] if known else process)
         self.by_number[inferior.num] = held = Held(process=process, since=time.monotonic())
         return held

@@ -28,7 +28,7 @@ from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
 from gdbext.inside_gdb.ranks.release_guard import Guard
 from gdbext.inside_gdb.ranks.timed_stop import NextStop
 from gdbext.inside_gdb.session.about import about_points
-from gdbext.inside_gdb.stacks import held_ranks, other_ranks
+from gdbext.inside_gdb.stacks import engine_processes, held_ranks, other_ranks
 from gdbext.inside_gdb.stacks import opened_cores as core_files
 from gdbext.inside_gdb.stacks.backtrace import backtraces
 from gdbext.inside_gdb.streams.stream_access import StreamAccess
@@ -399,6 +399,9 @@ class GdbSession:
                 held_ranks.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core)
             )
         return held_ranks.snapshot(looks, self._jobs, scan)
+
+    def with_engine_processes(self, snapshot: JobSnapshot) -> JobSnapshot:
+        return engine_processes.with_engine_processes(snapshot, self.ranks(), self.say)
 
     def core_files(self) -> Sequence[str]:
         numbers = {rank.number for rank in self.ranks() if rank.state == RankState.CORE}

@@ -45,8 +45,9 @@ _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 
 def nobody_answers(view: JobView) -> Optional[Candidate]:
     """Requests wait in a front end for the engine, whose cores and ranks all rest or stand; by its coroutines, or by
-    what its clients were sent."""
-    if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen or view.of(*_OF_RANKS):
+    what its clients were sent. While gdb holds the ranks nobody can work on them: then it is never clear."""
+    seen_enough = view.given is Given.LIVE and (view.has_two_looks or view.is_held)
+    if not seen_enough or view.gone or view.unseen or view.of(*_OF_RANKS):
         return None
     asked = _by_coroutines(view) or _by_clients(view)
     others = parties_without(view.parties, asked.answered_by) if asked is not None else []
@@ -58,13 +59,13 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
     standing = [party for party in others if not _rests(party) and not _asks_ranks(party)]
     busy = standing or [party for party in others if _asks_ranks(party)]
     fed = any(may_be_fed(view, party) for party in standing)
-    if not asked.lasting or not looked_long(view) or any(map(_is_served_away, standing)) or fed:
+    if not asked.lasting or view.is_held or not looked_long(view) or any(map(_is_served_away, standing)) or fed:
         idle = who(others or asked.fronts)
         text = f"It is not clear yet whether anything hangs: {asked.lead}, and {idle} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
     blamed = busy or [front]
     rest = parties_without(others, blamed)
-    summary = f"{asked.lead}, and nobody works on it."
+    summary = f"{start(asked.lead)}, and nobody works on it."
     if standing:
         summary += f" {start(who(standing))} {verb(standing, 'waits', 'wait')} in {where(standing[0])}"
         summary += f"; {who(rest)} {verb(rest, 'waits', 'wait')} for work." if rest else "."
@@ -93,7 +94,7 @@ class _Asked(NamedTuple):
     """Requests that wait."""
 
     fronts: List[Party]  # in whom they wait, the one that shows it best first
-    lead: str  # the start of the summary
+    lead: str  # which request waits where
     lasting: bool  # the same ones wait since the first look
     answered_by: Sequence[Party]  # those of the front ends that only hand them on
     on_the_way: bool = False  # the engine has not got one
@@ -119,7 +120,7 @@ def _by_clients(view: JobView) -> Optional[_Asked]:
     if not asking:
         return None
     (front, clients), fronts = asking[0], [party for party, _ in asking]
-    lead = start(overdue_text(clients, who([front])))
+    lead = overdue_text(clients, who([front]))
     return _Asked(fronts, lead, True, [party for party in fronts if party.judged.idle])
 
 

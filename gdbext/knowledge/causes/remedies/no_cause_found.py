@@ -582,6 +582,15 @@ REMEDIES: Tuple[RemedyRule, ...] = (
         "a thread that moves between two samples is slow, not stuck",
         "NVIDIA/nccl#1730",
         given=("live",),
+        held=False,
+    ),
+    RemedyRule(
+        "unknown",
+        "Let the ranks run and look again: llm-detach-all, then llm-nccl-diagnose",
+        "it then takes several samples, and a thread that moves between two of them is slow, not stuck",
+        "NVIDIA/nccl#1730",
+        given=("live",),
+        held=True,
     ),
     RemedyRule(
         "unknown",
