@@ -22,10 +22,15 @@ def _words(model: str, port: str) -> Tuple[str, ...]:
             "--watchdog-timeout", _DAY, "--dist-timeout", _DAY, "--host", "127.0.0.1", "--port", port)  # fmt: skip
 
 
+_SCHEDULER = "sglang::scheduler"
+_OTHERS = {"sglang::detokenizer": "detokenizer", "sglang::data_parallel_controller": "controller"}
+
+
 def _role(title: str) -> str:
-    if title.startswith("sglang::scheduler"):
-        return "tp1" if title.endswith("TP1") else "tp0"
-    return "detokenizer" if title == "sglang::detokenizer" else ""
+    """A scheduler's title ends with its rank, as `_TP1`, where it has others beside it."""
+    if title.startswith(_SCHEDULER):
+        return title[len(_SCHEDULER) :].lstrip("_").lower() or "tp0"
+    return _OTHERS.get(title, "")
 
 
 SGLANG = Engine(
