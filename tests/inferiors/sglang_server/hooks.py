@@ -30,7 +30,7 @@ _RUNNER = "sglang.srt.model_executor.model_runner.ModelRunner"
 _DETOKENIZER = f"{_MANAGERS}.detokenizer_manager.DetokenizerManager"
 _TOKENIZER = f"{_MANAGERS}.tokenizer_manager.TokenizerManager"
 _CONTROLLER = f"{_MANAGERS}.data_parallel_controller.DataParallelController"
-_ROUTER = f"{_MANAGERS}.multi_tokenizer_mixin.MultiTokenizerRouter"
+_SOCKETS = f"{_MANAGERS}.multi_tokenizer_mixin.SocketMapping"
 
 
 def _is_asked_for() -> bool:
@@ -437,15 +437,15 @@ def weights_of_a_request() -> None:
     _around(f"{_TOKENIZER}._tokenize_one_request", tokenize)
 
 
-@_in("api")
+@_in("detokenizer")
 def answers_for_workers() -> None:
-    async def distribute(original, router, answers):
+    def send(send_to, sockets, worker, answer, **kwargs) -> None:
         if _is_asked_for():
             _here()
         else:
-            await original(router, answers)
+            send_to(sockets, worker, answer, **kwargs)
 
-    _around(f"{_ROUTER}._distribute_result_to_workers", distribute)
+    _around(f"{_SOCKETS}.send_output", send)
 
 
 @_in("controller")

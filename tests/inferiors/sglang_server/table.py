@@ -96,8 +96,8 @@ SECOND: Tuple[Served, ...] = (
     Served("figures-of-the-server", (OTHER, LOCKS), _API, BUSY),
     # 22754: a request that reads the weights waits until nobody does, to write them
     Served("weights-of-a-request", (OTHER, LOCKS), _API, BUSY, asks="two"),
-    # 33858: the router hands no answer to the HTTP servers: all wait for each other's messages
-    Served("answers-for-workers", (OTHER,), _API, WORKERS),
+    # 33858: the detokenizer drops an answer to one of several HTTP servers: all wait for each other's messages
+    Served("answers-for-workers", (OTHER,), _DETOKENIZER, WORKERS),
     # 26058: the controller asks an adviser, which does not answer, before it hands a request to a replica
     Served("advised-replicas", (OTHER, NETWORK), _CONTROLLER, REPLICAS),
     # 34582
