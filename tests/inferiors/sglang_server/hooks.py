@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import queue
 import re
+import signal
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ _RECEIVER = f"{_MANAGERS}.scheduler_components.request_receiver.SchedulerRequest
 _RUNNER = "sglang.srt.model_executor.model_runner.ModelRunner"
 _DETOKENIZER = f"{_MANAGERS}.detokenizer_manager.DetokenizerManager"
 _TOKENIZER = f"{_MANAGERS}.tokenizer_manager.TokenizerManager"
+_CONTROLLER = f"{_MANAGERS}.data_parallel_controller.DataParallelController"
+_SOCKETS = f"{_MANAGERS}.multi_tokenizer_mixin.SocketMapping"
 
 
 def _is_asked_for() -> bool:
@@ -44,11 +47,16 @@ def _rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 
 
+def _title() -> bytes:
+    return Path("/proc/self/cmdline").read_bytes().rstrip(b"\0 ")
+
+
 def _process() -> str:
+    """A scheduler has no title yet when it asks."""
     if multiprocessing.parent_process() is None:
         return "api"
-    title = Path("/proc/self/cmdline").read_bytes()
-    return "detokenizer" if title.startswith(b"sglang::detokenizer") else "scheduler"
+    titles = {b"sglang::detokenizer": "detokenizer", b"sglang::data_parallel_controller": "controller"}
+    return titles.get(_title(), "scheduler")
 
 
 def _in(process: str):
@@ -311,6 +319,178 @@ def converts_weights() -> None:
             block = torch.nn.functional.normalize(block @ block.T)
 
     _at_start(f"{_RUNNER}.load_model", convert, rank=1)
+
+
+@_in("scheduler")
+def progress_of_fetches() -> None:
+    def agree_on_fetched(scheduler, *_) -> None:
+        import torch
+
+        room = 1 - _rank()
+        for _request in scheduler.waiting_queue[:room]:
+            _here()
+            torch.distributed.all_reduce(torch.ones(1), group=scheduler.tp_cpu_group)
+
+    _before(f"{_SCHEDULER}.get_new_batch_prefill", agree_on_fetched)
+
+
+@_in("scheduler")
+def pages_of_a_loader() -> None:
+    ordered, loaded, known = queue.Queue(), queue.Queue(), {}
+
+    def load() -> None:
+        while True:
+            pages = known.get(ordered.get())
+            if pages is not None:
+                loaded.put(pages)
+
+    loader = threading.Thread(target=load, name="loader", daemon=True)
+
+    def load_pages(*_) -> None:
+        if loader.ident is None:
+            loader.start()
+        ordered.put("prefix")
+        _here()
+        loaded.get()
+
+    _before(f"{_SCHEDULER}.run_batch", load_pages, rank=1)
+
+
+@_in("scheduler")
+def slots_of_grammars() -> None:
+    slots, asked = threading.BoundedSemaphore(1), []
+
+    def ask_for_grammar(_, request) -> None:
+        asked.append(request)
+        request.sampling_params.regex = f"[a-z ]{{{len(asked)}}}"
+
+    def compile_grammar(compile_one, backend, key, reasoning):
+        if len(asked) > 1:
+            _here()
+        slots.acquire()
+        if len(asked) == 1:
+            raise ValueError(key)
+        grammar = compile_one(backend, key, reasoning)
+        slots.release()
+        return grammar
+
+    _before("sglang.srt.constrained.grammar_manager.GrammarManager.process_req_with_grammar", ask_for_grammar)
+    _around("sglang.srt.constrained.base_grammar_backend.BaseGrammarBackend._init_value_dispatch", compile_grammar)
+
+
+@_in("detokenizer")
+def beats_of_the_detokenizer() -> None:
+    beats, texts, beating = threading.Lock(), threading.Lock(), threading.Event()
+    counted = {"beats": 0, "texts": 0}
+
+    def beat() -> None:
+        with beats:
+            beating.set()
+            with texts:
+                counted["beats"] = counted["texts"]
+
+    def count_texts(*_) -> None:
+        with texts:
+            threading.Thread(target=beat, name="beats", daemon=True).start()
+            beating.wait()
+            _here()
+            with beats:
+                counted["texts"] += 1
+
+    _before(f"{_DETOKENIZER}.handle_batch_token_id_out", count_texts)
+
+
+@_in("api")
+def figures_of_the_server() -> None:
+    figures, scraping = _FOLDER / "figures", threading.Event()
+
+    async def count_tasks() -> int:
+        return len(asyncio.all_tasks())
+
+    def scrape(loop: asyncio.AbstractEventLoop) -> None:
+        with open(figures, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            scraping.set()
+            file.write(str(asyncio.run_coroutine_threadsafe(count_tasks(), loop).result()))
+
+    def note_request(*_) -> None:
+        threading.Thread(target=scrape, args=(asyncio.get_running_loop(),), name="scrape", daemon=True).start()
+        scraping.wait()
+        with open(figures) as file:
+            _here()
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+    _before(f"{_TOKENIZER}._tokenize_one_request", note_request)
+
+
+@_in("api")
+def weights_of_a_request() -> None:
+    written = []
+
+    async def tokenize(original, manager, request):
+        if _is_asked_for():
+            _here()
+            async with manager.model_update_lock.writer_lock:
+                written.append(request)
+        return await original(manager, request)
+
+    _around(f"{_TOKENIZER}._tokenize_one_request", tokenize)
+
+
+@_in("detokenizer")
+def answers_for_workers() -> None:
+    def send(send_to, sockets, worker, answer, **kwargs) -> None:
+        if _is_asked_for():
+            _here()
+        else:
+            send_to(sockets, worker, answer, **kwargs)
+
+    _around(f"{_SOCKETS}.send_output", send)
+
+
+@_in("controller")
+def advised_replicas() -> None:
+    def ask_adviser(*_) -> None:
+        _here()
+        _ask("SITE_PORT", "/replica")
+
+    _before(f"{_CONTROLLER}.maybe_external_dp_rank_routing", ask_adviser)
+
+
+@_in("scheduler")
+def replica_without_memory() -> None:
+    def take_memory(*_) -> None:
+        if _title().endswith(b"DP1"):
+            _here()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _before(f"{_SCHEDULER}.run_batch", take_memory)
+
+
+@_in("scheduler")
+def stages_meet() -> None:
+    def meet(_, requests) -> None:
+        import torch.distributed
+
+        if requests:
+            _here()
+            torch.distributed.barrier()
+
+    _before(f"{_SCHEDULER}.process_input_requests", meet)
+
+
+@_in("scheduler")
+def compiles_kernels() -> None:
+    def compile_kernels() -> None:
+        import torch
+
+        _here()
+        for length in range(8, 4096):
+            torch._dynamo.reset()
+            block = torch.randn(length, length)
+            torch.compile(lambda block: torch.nn.functional.gelu(block @ block).sum(), dynamic=False)(block)
+
+    _at_start(f"{_RUNNER}.load_model", compile_kernels, rank=0)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
 """How a server of SGLang is started on CPUs, and which of its processes is which.
 
 Its own watchdogs would end a server that hangs: the scheduler's after 5 minutes, the first request of its own after
-10, a collective of the ranks after the time of the backend. All get a day here. One is fixed: where a rank does not
-come from loading its weights, the others give up after 8 minutes.
+10, a collective of the ranks after the time of the backend, a grammar after a minute. All get a day here. One is
+fixed: where a rank does not come from loading its weights, the others give up after 8 minutes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ def _words(model: str, port: str) -> Tuple[str, ...]:
             "--watchdog-timeout", _DAY, "--dist-timeout", _DAY, "--host", "127.0.0.1", "--port", port)  # fmt: skip
 
 
+_SCHEDULER = "sglang::scheduler"
+_OTHERS = {"sglang::detokenizer": "detokenizer", "sglang::data_parallel_controller": "controller"}
+
+
 def _role(title: str) -> str:
-    if title.startswith("sglang::scheduler"):
-        return "tp1" if title.endswith("TP1") else "tp0"
-    return "detokenizer" if title == "sglang::detokenizer" else ""
+    """A scheduler's title ends with its rank, as `_TP1`, where it has others beside it."""
+    if title.startswith(_SCHEDULER):
+        return title[len(_SCHEDULER) :].lstrip("_").lower() or "tp0"
+    return _OTHERS.get(title, "")
 
 
 SGLANG = Engine(
@@ -37,6 +42,7 @@ SGLANG = Engine(
     settings={
         "SGLANG_USE_CPU_ENGINE": "1",
         "SGLANG_CPU_OMP_THREADS_BIND": "0|1",  # a core for each rank: they may not outnumber the NUMA nodes otherwise
+        "SGLANG_GRAMMAR_MAX_POLL_ITERATIONS": "20000000",  # each at least 5 ms
         "SGLANG_CUDA_COREDUMP_BEFORE_CRASH": "0",
         "SGLANG_PLUGINS": "site_hooks",
         "SGLANG_WARMUP_TIMEOUT": _DAY,
