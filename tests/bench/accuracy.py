@@ -117,20 +117,37 @@ def programs():
         yield Program(row.family, name.partition("/")[2], row.start, row.causes, roles=row.culprits, needs=row.needs)
 
 
-def looks(program, chosen_gdbs, number, keep=None):
-    """Start the program, diagnose it so often with each gdb from outside, end it."""
-    with program.start() as started:
-        for _ in range(number):
-            for gdb in chosen_gdbs:
-                yield look(program, gdb, started, keep)
-
-
 def _from_the_shell(*words):
     argv = [sys.executable, "-m", "gdbext", *words]
     try:
         return subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(argv, 124, "", "no end within 300 s")
+
+
+def _attached(*words):
+    """The same from inside gdb, which holds every process that was asked for."""
+    gdb, pids = words[words.index("--gdb") + 1], [word for word in words if word.isdigit()]
+    save = f"--save {words[words.index('--save') + 1]}" if "--save" in words else ""
+    load, attach = f"source {REPOSITORY / 'gdbext' / 'init.py'}", f"llm-attach-all {' '.join(pids)}"
+    commands = (load, attach, f"llm-nccl-diagnose --json {save}")
+    argv = [gdb, "-nx", "-q", "-batch", *(word for command in commands for word in ("-ex", command))]
+    try:
+        done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 124, "", "no end within 300 s")
+    document = next((line for line in done.stdout.splitlines() if line.startswith("{")), "")
+    verdict = json.loads(document).get("verdict") if document else None
+    status = 4 if not verdict else 3 if verdict["decided_by"] else int(verdict["cause"] != "not-a-hang")
+    return subprocess.CompletedProcess(argv, status, document, done.stderr)
+
+
+def looks(program, chosen_gdbs, number, keep=None, gdbext=_from_the_shell):
+    """Start the program, diagnose it so often with each gdb, end it."""
+    with program.start() as started:
+        for _ in range(number):
+            for gdb in chosen_gdbs:
+                yield look(program, gdb, started, keep, gdbext)
 
 
 def look(program, gdb, started, keep=None, gdbext=_from_the_shell):
@@ -247,6 +264,7 @@ def main():
     parser.add_argument("--which", choices=("hangs", "healthy"), help="only these")
     parser.add_argument("--gdb", nargs="+", default=gdbs(), help="these gdbs; the suite's where left out")
     parser.add_argument("--json", metavar="FILE", help="the looks as JSON too, written after each program")
+    parser.add_argument("--attached", action="store_true", help="from inside gdb, attached to all of them")
     parser.add_argument("--keep", metavar="FOLDER", help="each look, its answer and the roles' pids, into this folder")
     options = parser.parse_args()
     if options.keep:
@@ -255,7 +273,8 @@ def main():
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            found = looks(program, options.gdb, options.looks, options.keep)
+            by = _attached if options.attached else _from_the_shell
+            found = looks(program, options.gdb, options.looks, options.keep, by)
             play(found, program, results, options.json, f"{number + 1}: ")
     print(f"{len(chosen)} programs, {options.rounds} rounds. {machine()}.\n")
     print(totals(results), alarms(results), confusion(results), "Not right:\n\n" + misses(results), sep="\n\n")

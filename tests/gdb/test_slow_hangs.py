@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import gdbs
 from tests.front_end import gdbext
+from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.slow_hangs import BY_NAME
 
 pytestmark = pytest.mark.gdb
@@ -49,6 +50,18 @@ def test_every_look_says_who_was_asked(answers):
             "kernel log",
         ]
         assert all(one["state"] in ("present", "absent", "failed") for one in answer["witnesses"])
+
+
+def test_gdb_knows_what_the_ranks_did_before_it_stopped_them(turn_gdb):
+    """By the kernel's counters: of the ranks that it holds nothing moves any more."""
+    with BY_NAME["compile-slow"].start() as job:
+        pids = " ".join(map(str, job.pids.values()))
+        answer = gdb_batch(turn_gdb, f"llm-attach-all {pids}", "llm-nccl-diagnose --json", "llm-nccl-diagnose -v")
+    (document,) = answer.documents
+    verdict = document["verdict"]
+    assert verdict["cause"] == "not-a-hang", verdict["summary"]
+    assert "ptxas" in verdict["summary"]
+    assert all(thread["cpu"] is not None for process in document["processes"] for thread in process["threads"])
 
 
 def test_looks_without_second_copies_are_compared_with_one_another():

@@ -138,9 +138,7 @@ def _processor_time(view: JobView, best: Candidate) -> Iterator[Evidence]:
     spinning = [one for one in parties if one.thread is not None and (one.thread.cpu or 0) >= _SPINNING]
     if spinning and view.snapshot.apart is not None:
         used = min(one.thread.cpu or 0 for one in spinning if one.thread is not None)
-        text = (
-            f"{who(spinning)} used {used:.0%} of a core or more between the two copies: {verb(spinning, 'it', 'they')} "
-        )
+        text = f"{who(spinning)} used {used:.0%} of a core or more {view.watched}: {verb(spinning, 'it', 'they')} "
         first = spinning[0]
         ending = f"{verb(spinning, 'polls', 'poll')} or {verb(spinning, 'computes', 'compute')}"
         yield Evidence(text + ending, first.index, first.id or None, first.judged.frame)

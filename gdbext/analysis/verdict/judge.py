@@ -176,7 +176,7 @@ def _stood_still(view: JobView, best: Candidate) -> Tuple[Evidence, ...]:
     threads = who(asleep)
     if not any(party.is_thread for party in asleep):
         threads = f"the waiting {verb(asleep, 'thread', 'threads')} of {threads}"
-    text = f"{threads} did not run in the {view.snapshot.apart:.1f} s between two copies"
+    text = f"{threads} did not run in the {view.snapshot.apart:.1f} s {view.watched}"
     return (Evidence(text, asleep[0].index, asleep[0].id or None, asleep[0].judged.frame),)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
-from gdbext.analysis.stacks.decisive import decisive_thread
+from gdbext.analysis.stacks.decisive import decisive_thread, is_main
 from gdbext.analysis.stacks.thread_kind import group_of
 from gdbext.knowledge.engines.torch.groups import FROM, GROUP, LIST_OF_RANKS, NEW_GROUP, RANKS, TO
+from gdbext.knowledge.engines.waits_between_parts import POLLING_LOOPS
 from gdbext.knowledge.frames.python.interpreter import STARTERS
 from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.knowledge.spinning import SPINNING_AFTER
@@ -34,6 +35,7 @@ _OPERATIONS = ("opCount",)
 _COUNTS = ("count", "data_size")
 _LIST = regex(LIST_OF_RANKS)
 _MOST_RANKS = 1 << 20
+_LOOPS = [(regex(row.loop), regex(row.looks)) for row in POLLING_LOOPS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ class Party:
     group: str
     is_thread: bool = False
     by_group: bool = False  # its communicator goes by the name that torch gave it: no rank tells NCCL's own
+    polls: bool = False  # it is in a loop that asks for requests all the time, and has none to work on
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Party) and self._who == other._who
@@ -199,6 +202,11 @@ class JobView:
         """Whether a gdb holds processes of it: the others cannot go on without them."""
         return any(process.given is Given.HELD for process in self.snapshot.processes)
 
+    @property
+    def watched(self) -> str:
+        """When its counters were compared, in words."""
+        return "before gdb stopped it" if self.is_held else "between two copies"
+
     @cached_property
     def given(self) -> Given:
         """What was read: LIVE for what a gdb holds too; LOG for a text without any stack."""
@@ -280,7 +288,7 @@ def build_view(
             parties.append(party)
     if parties:  # what the ranks do says the same without a front end
         unseen = [process for process in unseen if process.role == RANK]
-    parties = _with_followers_at_rest(parties_without(parties, _parents(parties)))
+    parties = _with_ranks_at_rest(parties_without(parties, _parents(parties)))
     if all(party.communicator is None for party in parties):
         parties = [replace(party, by_group=True) for party in parties]
     split = _threads_as_parties(snapshot, processes)
@@ -299,16 +307,39 @@ def build_view(
     )
 
 
-def _with_followers_at_rest(parties: Sequence[Party]) -> List[Party]:
-    """Of an engine whose other processes were read too: while the rank that hands out requests waits for some, those
-    that wait for its broadcast rest as well. Whatever holds a request up then is none of them."""
+def _with_ranks_at_rest(parties: Sequence[Party]) -> List[Party]:
+    """Of an engine whose other processes were read too: ranks that ask for requests all the time rest, and while the
+    rank that hands out requests waits for some, so do those that wait for its broadcast. Whatever holds a request up
+    then is none of them."""
+    parties = [replace(party, polls=True) if _polls_for_requests(party) else party for party in parties]
     ranks = [party for party in parties if party.process.role == RANK]
-    following = [party for party in ranks if party.takes_orders and party.group == "collective"]
+    polling = [party for party in ranks if party.polls]
+    following = [party for party in ranks if party.takes_orders and party.group == "collective" and not party.polls]
     leading = parties_without(ranks, following)
-    if len(ranks) == len(parties) or not leading or any(party.group != "idle" for party in leading):
-        return list(parties)
-    at_rest = {one.index: replace(one, judged=replace(one.judged, idle=True), group="idle") for one in following}
+    if len(ranks) == len(parties) or not leading or any(one.group != "idle" and not one.polls for one in leading):
+        return parties
+    at_rest = {one.index: _at_rest(one) for one in (*following, *polling)}
     return [at_rest.get(party.index, party) for party in parties]
+
+
+def _at_rest(party: Party) -> Party:
+    return replace(party, judged=replace(party.judged, idle=True), group="idle")
+
+
+def _polls_for_requests(party: Party) -> bool:
+    """Whether its main thread ran through a loop that asks for requests, and stood at a place there that is not for a
+    batch. What it calls may wait for the other ranks: then it did not run."""
+    process = party.process
+    main = next((thread for thread in process.threads if is_main(process, thread)), None)
+    if process.role != RANK or main is None or not main.switches:
+        return False
+    names = [frame.function or "" for frame in main.calls if frame.language == "python"]
+    for loop, looks in _LOOPS:
+        at = next((number for number, name in enumerate(names) if loop.match(name)), None)
+        if at is not None:
+            called = next((name for name in reversed(names[:at]) if "<locals>" not in name), "")
+            return not called or bool(looks.match(called))
+    return False
 
 
 def _parents(parties: Sequence[Party]) -> List[Party]:

@@ -79,6 +79,22 @@ def processor_use_between(first: Mapping[int, ThreadTimes], second: Mapping[int,
     return fractions
 
 
+def switches_between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, int]:
+    """How often each thread went to sleep or was preempted between two looks; threads in both looks only."""
+    found = {}
+    for tid, now in second.items():
+        before = first.get(tid)
+        old, new = turns(before), turns(now)
+        if before is not None and before.started == now.started and old is not None and new is not None:
+            found[tid] = new - old
+    return found
+
+
+def turns(one: Optional[ThreadTimes]) -> Optional[int]:
+    """How often it has gone to sleep or was preempted so far."""
+    return None if one is None or one.waited is None or one.preempted is None else one.waited + one.preempted
+
+
 def with_lasting_stops(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, ThreadTimes]:
     """The first look, with state T only where the second saw it too: another tool may have held it for a moment."""
     return {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import gdb
 
 from gdbext.capture.symbols.environ import read_environ
-from gdbext.capture.without_stop import kernel_threads
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.inside_gdb.base import compat
+from gdbext.inside_gdb.ranks.before_stop import BeforeStop
 from gdbext.inside_gdb.ranks.ended_ranks import has_ended
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import RankState
@@ -31,8 +31,7 @@ class Held:
     ours: bool = False  # we made the inferior, or gave it its program
     added: bool = False  # it goes away again after the release
     attach_ms: Optional[float] = None
-    times: Mapping[int, kernel_threads.ThreadTimes] = field(default_factory=dict)  # right before the stop
-    cpu: Mapping[int, float] = field(default_factory=dict)
+    before: BeforeStop = field(default_factory=BeforeStop)
     core: Optional[OpenCore] = None
     stood: bool = False  # it was stopped before gdb came
 
@@ -96,8 +95,7 @@ class HeldRanks:
         if self.attaching:  # gdb lets a process take a step on its way to the first stop, and tells of it
             return
         for held in self.by_number.values():
-            held.times, held.cpu = {}, {}
-            held.since = None
+            held.before, held.since = BeforeStop(), None
 
     def _stopped(self, event: gdb.StopEvent) -> None:
         for held in self.by_number.values():

@@ -9,7 +9,6 @@ from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Seq
 
 import gdb
 
-from gdbext.capture.without_stop import kernel_threads
 from gdbext.commands.ranks import HELD
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.alarm import repeated_sigchld
@@ -22,6 +21,7 @@ from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.after_release import release_notes, released_rank
 from gdbext.inside_gdb.ranks.before_attach import ATTACH_SETTINGS, frames_without_names, is_stopped, obstacle
+from gdbext.inside_gdb.ranks.before_stop import BeforeStop, RunningRanks, unwatched
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.inside_gdb.ranks.own_interrupts import take_back_interrupts
 from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit
@@ -103,13 +103,13 @@ class GdbSession:
         held = {rank.process.pid for rank in self.ranks() if rank.state in (RankState.STOPPED, RankState.RUNNING)}
         problems = {one.pid: ALREADY if one.pid in held else obstacle(one.pid) for one in wanted}
         free = [process for process in wanted if problems[process.pid] is None]
-        before = {process.pid: kernel_threads.look(process.pid) for process in free}
+        running = RunningRanks([process.pid for process in free])
         begun: List[gdb.Inferior] = []
         self._held.attaching = True
         try:
             self._guard.hold([process.pid for process in free])
             with compat.settings(ATTACH_SETTINGS):
-                self._attach_free(free, before, problems, begun)
+                self._attach_free(free, running, problems, begun)
         finally:
             self._held.attaching = False
             if not begun:  # else those that a broken-off attach may leave stopped are looked after until the prompt
@@ -124,7 +124,7 @@ class GdbSession:
     def _attach_free(
         self,
         free: Sequence[RankProcess],
-        before: Mapping[int, Mapping[int, kernel_threads.ThreadTimes]],
+        running: RunningRanks,
         problems: Dict[int, Optional[str]],
         begun: List[gdb.Inferior],
     ) -> None:
@@ -142,8 +142,9 @@ class GdbSession:
             for _ in free[1:]:
                 empty.append((compat.add_inferior(), True))
             with symbols.preloaded([process.pid for process in free]):
+                running.finish()
                 for process in sorted(free, key=rank_key):
-                    problems[process.pid] = self._attach_one(process, before[process.pid], begun, empty.pop(0))
+                    problems[process.pid] = self._attach_one(process, running.of, begun, empty.pop(0))
         except BaseException as error:
             compat.switch_inferior(started)
             for inferior, added in empty:
@@ -158,7 +159,7 @@ class GdbSession:
     def _attach_one(
         self,
         process: RankProcess,
-        before: Mapping[int, kernel_threads.ThreadTimes],
+        look: Callable[[int], BeforeStop],
         begun: List[gdb.Inferior],
         empty: Optional[Tuple[gdb.Inferior, bool]] = None,
     ) -> Optional[str]:
@@ -166,7 +167,7 @@ class GdbSession:
         inferior, added = empty or self._empty_inferior()
         begun.append(inferior)
         compat.switch_inferior(inferior)
-        now = kernel_threads.look(process.pid)
+        before = look(process.pid)
         start = time.monotonic()
         self._held.by_number[inferior.num] = held = Held(
             process=process,
@@ -174,8 +175,7 @@ class GdbSession:
             ours=True,
             added=added,
             attach_ms=None,
-            times=now,
-            cpu=kernel_threads.processor_use_between(before, now),
+            before=before,
             stood=is_stopped(process.pid),
         )
         try:
@@ -297,7 +297,7 @@ class GdbSession:
         try:
             with compat.settings(ATTACH_SETTINGS), compat.kept_selection():
                 for process in processes:
-                    problem = obstacle(process.pid) or self._attach_one(process, {}, begun)
+                    problem = obstacle(process.pid) or self._attach_one(process, unwatched, begun)
                     if problem is not None:
                         problems.append(f"process {process.pid} is not attached again: {problem}")
         finally:
@@ -395,9 +395,7 @@ class GdbSession:
         for rank in self.ranks():
             inferior = next(inferior for inferior in gdb.inferiors() if inferior.num == rank.number)
             held = self._held.by_number[inferior.num]
-            looks.append(
-                held_ranks.Subject(inferior, rank, held.since or time.monotonic(), held.times, held.cpu, held.core)
-            )
+            looks.append(held_ranks.Subject(inferior, rank, held.since or time.monotonic(), held.before, held.core))
         return held_ranks.snapshot(looks, self._jobs, scan)
 
     def with_engine_processes(self, snapshot: JobSnapshot) -> JobSnapshot:

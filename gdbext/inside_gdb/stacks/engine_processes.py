@@ -19,7 +19,7 @@ from gdbext.model.job import JobSnapshot, RankProcess, RankSnapshot
 def with_engine_processes(
     snapshot: JobSnapshot, ranks: Sequence[AttachedRank], say: Callable[[str], None]
 ) -> JobSnapshot:
-    """The snapshot of the held ranks, with one reading of the other processes: `gdbext stacks` stops each of them for
+    """The snapshot of the held ranks, with what the other processes do: `gdbext stacks` stops each of them for
     a moment. Where it cannot read them, the snapshot says why."""
     held = {rank.process.pid for rank in ranks if rank.state is RankState.STOPPED}
     beside = _processes_beside(held)
@@ -27,7 +27,7 @@ def with_engine_processes(
         return snapshot
     names = ", ".join(f"{one.role} (pid {one.pid})" for one in beside)
     say(f"reading the engine's other processes too: {names}; each is stopped for a moment only")
-    words = ("--not-ranks", "--once", "--quiet", *(str(one.pid) for one in beside))
+    words = ("--not-ranks", "--quiet", *(str(one.pid) for one in beside))
     try:
         read = other_ranks.look(words, say, "stacks")
     except GdbextError as error:

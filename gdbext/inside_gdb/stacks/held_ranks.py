@@ -19,16 +19,17 @@ from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.symbols.environ import read_environ, recorded
-from gdbext.capture.without_stop import kernel_threads as threads
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
+from gdbext.inside_gdb.ranks.before_stop import BeforeStop
 from gdbext.inside_gdb.stacks import communicators, opened_cores
 from gdbext.inside_gdb.stacks.lock_waits import lock_waits
 from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
+from gdbext.model.activity import Activity
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import Code, Given, RankState, ReadState, StackEnd
 from gdbext.model.communicator import Searched
@@ -50,8 +51,7 @@ class Subject:
     inferior: gdb.Inferior
     rank: AttachedRank
     since: float  # CLOCK_MONOTONIC
-    times: Mapping[int, threads.ThreadTimes]
-    cpu: Mapping[int, float]
+    before: BeforeStop
     core: Optional[OpenCore] = None  # a core file that we opened
 
 
@@ -76,7 +76,15 @@ def snapshot(subjects: Sequence[Subject], jobs: Sequence[Job], scan: bool = Fals
         absent=tuple(rank for job in jobs for rank in job.absent if rank not in present),
         problems=tuple(note for job in jobs for note in job.notes),
         tool=f"gdbext {__version__}",
+        apart=_watched_for(subjects),
     )
+
+
+def _watched_for(subjects: Sequence[Subject]) -> Optional[float]:
+    """For how many seconds all of them were watched before the stop; None where one was not."""
+    found = [subject.before.seconds for subject in subjects]
+    known = [seconds for seconds in found if seconds is not None]
+    return min(known) if known and len(known) == len(found) else None
 
 
 def _written(subjects: Sequence[Subject]) -> Optional[float]:
@@ -157,6 +165,9 @@ class _HeldReading(ProcessReading):
     def mapped_files(self) -> Iterable[str]:
         return self._modules.paths
 
+    def activity(self) -> Optional[Activity]:
+        return self._subject.before.activity
+
     def pause_ms(self) -> Optional[float]:
         return None if self._is_core else (time.monotonic() - self._subject.since) * 1000
 
@@ -223,15 +234,18 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
 
 
 def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
-    """Add what /proc said before the stop."""
-    times = subject.times.get(stack.lwp or 0)
+    """Add what /proc said before the stop. Who got no processor while it was watched has stood where it is."""
+    before, tid = subject.before, stack.lwp or 0
+    times, switches = before.times.get(tid), before.switches.get(tid)
     if times is None:
         return stack
     return replace(
         stack,
         name=times.name or stack.name,
         state=times.state,
-        cpu=subject.cpu.get(times.tid),
+        cpu=before.cpu.get(tid),
+        switches=switches,
+        still=0 if switches == 0 else None,
         wchan=times.wchan,
         syscall=times.syscall,
         sleeps=sleep_left(times.syscall, ProcessMemory(subject.rank.process.pid).read),
