@@ -160,6 +160,85 @@ def test_a_rank_that_computes_works_on_the_request():
     assert found.cause != "other"
 
 
+MANAGERS = "sglang/srt/managers/"
+TURN = (
+    "SchedulerRequestReceiver.recv_requests@request_receiver.py:101",
+    f"Scheduler.ingest_requests@{MANAGERS}scheduler.py:9",
+    f"Scheduler.event_loop_overlap@{MANAGERS}scheduler.py:8",
+)
+BROADCASTS = ("poll@libc.so.6", "broadcast@torch/distributed/distributed_c10d.py:2", "broadcast_pyobj@srt/utils.py:3")
+STREAMS = (f"TokenizerManager._stream_one_response@{MANAGERS}tokenizer_manager.py:1960",)
+WAITS_FOR_TOKENS = PythonTask(103, tuple(map(frame, ("Event.wait@asyncio/locks.py:213", *STREAMS))), "Task-9")
+
+
+def polling(number, *frames, **fields):
+    main = {"state": "R", "cpu": 0.3, "switches": 900, "left": 4, "still": 9, **fields}
+    return process(number, stack(*(frames or (*BROADCASTS, *TURN)), *MAIN, **main), engine="sglang")
+
+
+GETS_TEXTS = ("zmq_poll@libzmq.so.5", "Socket.recv_pyobj@zmq/sugar/socket.py:3")
+
+
+def sglang(*ranks, detokenizer=GETS_TEXTS, tasks=()):
+    texts = waits(*detokenizer, f"DetokenizerManager.event_loop@{MANAGERS}detokenizer_manager.py:4")
+    front = replace(front_end(*tasks), role="front end", engine="sglang")
+    return (*ranks, replace(process(2, texts), role="detokenizer", engine="sglang"), front)
+
+
+def test_ranks_that_ask_for_requests_all_the_time_rest():
+    found = looked(*sglang(polling(0), polling(1)))
+    assert (found.cause, found.finding) == ("not-a-hang", False)
+
+
+def test_ranks_that_ask_for_requests_all_the_time_do_not_work_on_one():
+    """They moved between two looks, which showed nothing."""
+    lock = ("do_futex_wait@libc.so.6", "lock_PyThread_acquire_lock@python3", "count_texts@/srv/plugin.py:7")
+    found = looked(*sglang(polling(0), polling(1), detokenizer=lock, tasks=[WAITS_FOR_TOKENS]))
+    assert (found.cause, found.culprits, found.finding) == ("other", (2,), True)
+    assert "Detokenizer waits in count_texts (plugin.py:7); pid 100 and pid 101 wait for work" in found.summary
+    batch = (f"Scheduler.run_batch@{MANAGERS}scheduler.py:7", TURN[-1])
+    works = looked(
+        *sglang(polling(0, "forward@model.py:3", *batch), polling(1), detokenizer=lock, tasks=[WAITS_FOR_TOKENS])
+    )
+    assert works.cause != "other"
+
+
+def test_a_rank_that_stands_where_it_asks_for_requests_is_not_at_rest():
+    stands = (
+        "do_futex_wait@libc.so.6",
+        "Condition.wait@threading.py:327",
+        "Queue.put@queue.py:140",
+        "note@/srv/p.py:3",
+    )
+    first = polling(0, *stands, *TURN, state="S", cpu=0.0, switches=0, syscall=FUTEX, still=0, left=0)
+    gloo = stack("poll@libc.so.6", "gloo::broadcast@libtorch_cpu.so", *BROADCASTS[1:], *TURN, *MAIN, switches=0)
+    found = looked(*sglang(first, process(1, gloo)))
+    assert found.cause == "unknown" and "Pid 100 waits for room in a queue" in found.summary
+
+
+def test_what_a_part_of_the_engine_has_begun_is_named_where_all_rest():
+    slot = ("do_futex_wait@libc.so.6", "Condition.wait@threading.py:327", "Semaphore.acquire@threading.py:470")
+    task = ("compile@/srv/plugin.py:5", "_WorkItem.run@concurrent/futures/thread.py:58")
+    pool = stack(*slot, *task, "_worker@concurrent/futures/thread.py:83", syscall=FUTEX, switches=0, state="S")
+    loop = polling(0)
+    first = process(0, *loop.threads, pool, engine="sglang")
+    found = looked(*sglang(first, polling(1), tasks=[WAITS_FOR_TOKENS]))
+    assert (found.cause, found.culprits) == ("other", (0,))
+    assert "waits inside of a task in Condition.wait (threading.py:327), reached from compile" in found.summary
+
+
+def test_a_client_that_waits_for_an_answer_is_looked_at_again_before_anything_is_said():
+    young = (WaitingClient("127.0.0.1:8000", "10.0.0.5:51234", 6.0),)
+    opens = waits("flock@libc.so.6", "note@/srv/plugin.py:3", *LOOPS, call=(73, 3, 2, 0, 0, 0, 0))
+    front = replace(process(3, opens, clients=young), role="front end", engine="sglang")
+    ranks = sglang(polling(0), polling(1))[:-1]
+    found = looked(*ranks, front, seconds=3.0)
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+    overdue = replace(front, clients=(replace(young[0], seconds=26.0),))
+    found = looked(*ranks, overdue)
+    assert (found.cause, found.culprits) == ("other", (3,))
+
+
 def test_an_event_loop_that_asks_its_own_server():
     asks = waits("recv@libc.so.6", "readinto@socket.py:706", "ask@/srv/plugin.py:3", *LOOPS, call=RECV)
     peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (103,), ("S",), ("python",))

@@ -127,6 +127,47 @@ def test_a_server_that_rests_although_its_engine_was_killed_is_no_idle_one(activ
     assert found.finding == (cause == "other")
 
 
+FAILED = (Ended("python", 98, 0, status=1), Ended("python", 99, 0, status=1))
+
+
+@pytest.mark.parametrize(
+    ("activity", "seconds", "cause"),
+    [
+        (Activity(1.0, ended=FAILED), 21.0, "other"),
+        (Activity(1.0, ended=FAILED), 5.0, "unknown"),
+        (Activity(1.0, ended=FAILED, resting=1), 21.0, "unknown"),
+        (Activity(1.0, ended=(Ended("python", 99, 0),)), 21.0, "unknown"),
+    ],
+    ids=["all have failed", "not for long", "one is left", "it has done its work"],
+)
+def test_who_asks_again_and_again_for_messages_of_children_that_have_failed(activity, seconds, cause):
+    gets = ("poll@libc.so.6", "Connection._poll@multiprocessing/connection.py:440", "Queue.get@queues.py:113")
+    asks = stack(*gets, "collect@engine.py:9", *MAIN, syscall=(7, 1, 1, 1000, 0, 0, 0), state="S", switches=4)
+    found = over_time(process(0, asks, activity=activity), seconds=seconds)
+    assert (found.cause, found.finding) == (cause, cause == "other")
+    assert ("children have ended with an error: pid 98 (python, status 1)" in found.summary) == found.finding
+
+
+ONE_NAP = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "acquire@engine.py:8")
+
+
+@pytest.mark.parametrize(
+    ("activity", "cpu", "beside", "cause"),
+    [
+        (Activity(1.0), 0.001, (), "unknown"),
+        (Activity(1.0, written_bytes=9), 0.001, (), "not-a-hang"),
+        (Activity(1.0, children=(Child("cc1", 9, 0.9),)), 0.001, (), "not-a-hang"),
+        (Activity(1.0), 0.02, (), "not-a-hang"),
+        (Activity(1.0), 0.001, (stack("epoll_wait@libc.so.6", "serve@librpc.so", switches=3),), "not-a-hang"),
+    ],
+    ids=["nothing else", "it writes", "a child works", "it computes in between", "a library's thread runs"],
+)
+def test_who_only_naps_again_and_again_may_look_for_what_never_comes(activity, cpu, beside, cause):
+    naps = stack(*ONE_NAP, *MAIN, syscall=NAP, sleeps=0.1, state="S", switches=10, cpu=cpu, left=3)
+    found = over_time(process(0, naps, *beside, activity=activity))
+    assert (found.cause, found.finding) == (cause, False)
+
+
 def test_who_naps_beside_a_killed_child_is_not_called_healthy():
     naps = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "wait_for@engine.py:8")
     one = stack(*naps, *MAIN, syscall=NAP, sleeps=0.01, state="S", switches=90)

@@ -37,6 +37,21 @@ def test_a_pool_whose_tasks_all_wait_for_results_is_starved(loops):
     assert "No thread is left that could run another task" in found.summary
 
 
+CALLS = (*RESULT, "Actors.call@engine.py:9")
+
+
+def test_a_pool_whose_tasks_and_starter_all_wait_for_results_is_starved_for_good():
+    """Whoever sets a result is a thread of the same process: none is left."""
+    client = process(1, asleep("poll@libc.so.6", "recv_string@zmq/sugar/socket.py:968", *MAIN, call=LIMITED))
+    found = verdict(process(0, asleep(*CALLS, *MAIN), asleep(*RESULT, *TASK)), client)
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,))
+    assert "is the only thread of its executors, and waits inside of a task for a result" in found.summary
+    beside = asleep("epoll_wait@libc.so.6", "take_answers@engine.py:3", call=EVER)
+    for other in (beside, asleep(*RESULT, switches=2)):
+        alone = verdict(process(0, asleep(*CALLS, *MAIN), asleep(*RESULT, *TASK), other), client)
+        assert (alone.cause, alone.confidence) != ("lock-order-deadlock", "medium"), "it may set the result"
+
+
 NOT_YET = ("unknown", False)
 
 

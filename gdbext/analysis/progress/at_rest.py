@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import FrozenSet, Optional
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
@@ -125,10 +126,14 @@ def held_up(view: JobView) -> Optional[Candidate]:
         return None
     if any(thread.switches for process in view.snapshot.processes for thread in process.threads if thread.frames):
         return None
+    away_in = f"{who(away)} {verb(away, 'waits', 'wait')} in {closed(where(away[0]))} for something outside the program"
+    if not looked_long(view):  # a service may answer slowly
+        return not_clear(
+            view, f"It is not clear yet whether anything hangs: {away_in}.", evidence_of(away, others), others
+        )
     summary = (
-        f"No process of this program is working: {who(away)} {verb(away, 'waits', 'wait')} in {closed(where(away[0]))} "
-        f"for something outside the program, and {who(others)} {verb(others, 'waits', 'wait')} for other processes of "
-        f"the program, for example in {where(others[0])}."
+        f"No process of this program is working: {away_in}, and {who(others)} {verb(others, 'waits', 'wait')} for "
+        f"other processes of the program, for example in {where(others[0])}."
     )
     return Candidate(
         cause="other",

@@ -11,12 +11,20 @@ from gdbext.model.text.ranges import counted
 
 
 def overdue_clients(view: JobView, party: Party) -> List[WaitingClient]:
-    """Those who have waited at least as long as a loop takes to be called endless. Ranks have connections with ranks of
-    other hosts: a rank counts only where it is the whole engine."""
+    """Those of a process that are overdue."""
+    return overdue(view, waiting_clients(view, party))
+
+
+def waiting_clients(view: JobView, party: Party) -> Sequence[WaitingClient]:
+    """Who waits for an answer of a process. Ranks have connections with ranks of other hosts: a rank counts only where
+    it is the whole engine."""
     alone = len(view.snapshot.processes) == 1 and (view.world_size or 1) == 1
-    if party.process.role == RANK and not alone:
-        return []
-    return [one for one in party.process.clients if one.seconds >= view.spinning_after]
+    return () if party.process.role == RANK and not alone else party.process.clients
+
+
+def overdue(view: JobView, clients: Sequence[WaitingClient]) -> List[WaitingClient]:
+    """Those who have waited at least as long as a loop takes to be called endless."""
+    return [one for one in clients if one.seconds >= view.spinning_after]
 
 
 def overdue_text(clients: Sequence[WaitingClient], server: str) -> str:

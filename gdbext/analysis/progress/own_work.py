@@ -28,8 +28,8 @@ from gdbext.analysis.view.job_view import (
     threads_of,
 )
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, WRITTEN_PER_SECOND
+from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, NO_RATE, WRITTEN_PER_SECOND
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
@@ -63,6 +63,12 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         return None
     active = [party for party in view.parties if is_working(view, party)]
     others = parties_without(view.parties, active)
+    if active and all(map(_only_naps, active)):
+        text = (
+            f"It is not clear yet whether anything hangs: {who(active)} {verb(active, 'naps', 'nap')} again and again "
+            f"in {closed(where(active[0]))}, and {verb(active, 'does', 'do')} nothing else that could be seen."
+        )
+        return not_clear(view, text, evidence_of((), active))
     if not active and all(is_serving(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
@@ -82,6 +88,17 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         summary=f"{summary} Nothing shows a hang.",
         evidence=evidence_of((), [*active, *others]),
     )
+
+
+def _only_naps(party: Party) -> bool:
+    """Whether all that its process was seen to do is to sleep for a while again and again: what it looks for in between
+    may never come."""
+    activity, thread = party.process.activity, party.thread
+    if party.judged.rule not in OWN_SLEEPS or activity is None or thread is None or (thread.cpu or 0.0) >= NO_RATE:
+        return False
+    if activity.read_bytes or activity.written_bytes or busy_child(party) is not None:
+        return False
+    return not any(one.switches for one in party.process.threads if one is not thread)  # a helper may serve others
 
 
 def result_lost(view: JobView) -> Optional[Candidate]:
@@ -240,7 +257,7 @@ def _naps_beside_killed_child(party: Party) -> bool:
 
 
 def is_working(view: JobView, party: Party) -> bool:
-    if party.group == "idle" and party.takes_orders:  # the loop in which it waits for orders polls
+    if party.group == "idle" and (party.takes_orders or party.polls):  # the loop in which it waits for orders polls
         return False
     if _naps_beside_killed_child(party) or any(naps_with_gil(view, one) for one in threads_of(view, party.index)):
         return False
@@ -361,6 +378,8 @@ def is_active(one: Party) -> bool:
 
 def works_within(view: JobView, party: Party) -> bool:
     """Whether a child or any thread of its process works, or reads or writes much."""
+    if party.polls:
+        return False
     activity = party.process.activity
     moved = max(activity.read_bytes or 0, activity.written_bytes or 0) if activity is not None else 0
     if activity is not None and moved >= activity.seconds * MOVED_PER_SECOND:

@@ -12,7 +12,7 @@ from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import closed, start, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
 from gdbext.model.codes import Given
@@ -27,6 +27,7 @@ _RESULTS = regex(POOL_RESULTS)
 _TASKS = [(regex(function), regex(file)) for function, file in POOL_TASKS]
 _THREAD = tuple(map(regex, POOL_THREAD))
 _LOCKS = regex(r"(^|/)threading\.py$")
+_TAKES = regex(r"(\w+\.)?(acquire|__enter__)$")
 
 
 def waits_for_result(party: Party) -> bool:
@@ -47,14 +48,19 @@ def unfinished_tasks(view: JobView, index: int) -> List[Party]:
 
 
 def starved(view: JobView) -> Optional[Candidate]:
-    """All threads of a process' executors wait inside of tasks for results, and its event loop for clients alone."""
+    """All threads of a process' executors wait inside of tasks for results, and its event loop for clients alone, or
+    its other threads for results as well."""
     if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for index in range(len(view.processes)):
         own = threads_of(view, index, lambda one: one.helper in (None, EVENT_LOOP))
         workers = [one for one in own if any(_is(frame, *_THREAD) for frame in _calls(one))]
         others = parties_without(own, workers)
-        if len(workers) < 2 or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
+        if not workers or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
+            continue
+        if others and all(waits_for_result(one) and stands(one) for one in others):
+            return _starved_for_good(view, workers, others)
+        if len(workers) < 2:
             continue
         loops = [one for one in others if one.judged.idle or one.judged.helper]
         if loops and all(takes_clients_alone(one) for one in loops) and all(map(stands, others)):
@@ -77,8 +83,28 @@ def _starved(workers: Sequence[Party], loops: Sequence[Party]) -> Candidate:
     )
 
 
+def _starved_for_good(view: JobView, workers: Sequence[Party], others: Sequence[Party]) -> Candidate:
+    """Whoever sets a result is a thread of the same process."""
+    are = "is the only thread" if len(workers) == 1 else "are all threads"
+    summary = (
+        f"{start(who(workers))} {are} of its executors, and {verb(workers, 'waits', 'wait')} inside of a task for a "
+        f"result, in {where(workers[0])}. No thread is left that could run another task: {who(others)} "
+        f"{verb(others, 'waits', 'wait')} for a result too, in {where(others[0])}."
+    )
+    victims = [party for party in view.parties if party.index != workers[0].index]
+    return Candidate(
+        cause="lock-order-deadlock",
+        confidence="medium",
+        summary=summary,
+        culprits=tuple(workers),
+        victims=tuple(victims),
+        evidence=evidence_of(workers, [*others, *victims]),
+    )
+
+
 def _waits_inside_of_task(one: Party) -> bool:
-    """Who waits for its next order, in a queue or for an event, may do so for as long as it likes."""
+    """Who waits for its next order, in a queue or for an event, may do so for as long as it likes; for a slot of a
+    semaphore nobody waits who has nothing to do."""
     thread = one.thread
     if thread is None or thread.switches or not for_ever(thread):
         return False
@@ -87,8 +113,9 @@ def _waits_inside_of_task(one: Party) -> bool:
         return False
     if one.kind == "mutex" or waits_for_result(one):
         return True
-    by = outer[0].file if outer else None
-    return one.judged.rule == "python-wait" and not _LOCKS.search(by or "")
+    if one.judged.rule != "python-wait" or not outer:
+        return one.judged.rule == "python-wait"
+    return not _LOCKS.search(outer[0].file or "") or bool(_TAKES.match(outer[0].function or ""))
 
 
 def takes_clients_alone(loop: Party) -> bool:

@@ -64,9 +64,10 @@ def python_wait(
     from_line: int = 0,
     helper: Optional[str] = None,
     captures: Tuple[str, ...] = (),
+    calls: str = "",
 ) -> FrameRule:
     """A Python function that waits. `by`: only where a function of this name calls it; `leaf`: only while it calls no
-    other Python function, where the library below is C."""
+    other Python function, where the library below is C; `calls`: only while it calls none of this name."""
     return FrameRule(
         id,
         kind,
@@ -82,6 +83,7 @@ def python_wait(
         from_line=from_line,
         helper=helper,
         captures=captures,
+        calls=rf"(\w+\.)*({calls})$" if calls else "",
     )
 
 

@@ -54,16 +54,17 @@ def rests_without_child(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, nobody acted or asked for the child's exit status."""
     if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
         return None
-    resting = [party for party in view.parties if any(one.signal in _CRASHES for one in _died(party))]
+    resting = [party for party in view.parties if _crashed(party) or _is_left_alone(party)]
     others = parties_without(view.parties, resting)
-    if not resting or not all(party.judged.idle for party in resting) or not all(map(_rests, others)):
+    if not resting or not all(map(_rests, resting)) or not all(map(_rests, others)):
         return None
-    gone = [(child, party.index) for party in resting for child in _died(party)][:_MOST_NAMED]
-    killed = ", ".join(ended_child(child) for child, _ in gone)
+    gone = [(child, party.index) for party in resting for child in _failed(party)][:_MOST_NAMED]
+    failed = ", ".join(ended_child(child) for child, _ in gone)
+    for_what = "work" if all(party.judged.idle for party in resting) else "messages"
     summary = (
-        f"{start(who(resting))} {verb(resting, 'waits', 'wait')} for work in {where(resting[0])}, although "
-        f"{'a child was' if len(gone) == 1 else 'children were'} killed: {killed}. Nobody has asked for the exit "
-        "status since. Whoever waits for an answer of the child waits in vain."
+        f"{start(who(resting))} {verb(resting, 'waits', 'wait')} for {for_what} in {where(resting[0])}, although "
+        f"{'a child has' if len(gone) == 1 else 'children have'} ended with an error: {failed}. Nobody has asked for "
+        "the exit status since. Whoever waits for an answer of the child waits in vain."
     )
     return Candidate(
         cause="other",
@@ -73,6 +74,23 @@ def rests_without_child(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=(*evidence_of(resting, others), *_ended(gone)),
     )
+
+
+def _crashed(party: Party) -> bool:
+    """Whether it is idle, and a child of it was killed or crashed."""
+    return party.judged.idle and any(one.signal in _CRASHES for one in _died(party))
+
+
+def _is_left_alone(party: Party) -> bool:
+    """Whether it waits for messages, and all children that it had have ended, some with an error."""
+    activity = party.process.activity
+    alone = activity is not None and not (activity.children or activity.resting or activity.napping)
+    return alone and party.kind == "ipc-queue" and bool(_failed(party))
+
+
+def _failed(party: Party) -> Sequence[Ended]:
+    activity = party.process.activity
+    return [one for one in activity.ended if one.failed] if activity is not None else ()
 
 
 def _rests(party: Party) -> bool:

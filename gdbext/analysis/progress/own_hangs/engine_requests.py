@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.begun import HANDLERS
+from gdbext.analysis.progress.begun import HANDLERS, begun
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
+from gdbext.analysis.progress.overdue_answers import overdue, overdue_text, waiting_clients
 from gdbext.analysis.progress.own_hangs.loop_tasks import (
     is_on_the_way,
     requests_of,
@@ -63,7 +63,8 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
         idle = who(others or asked.fronts)
         text = f"It is not clear yet whether anything hangs: {asked.lead}, and {idle} did not work on it."
         return not_clear(view, text, evidence_of(busy, [front]))
-    blamed = busy or [front]
+    hinted = [party for party in others if begun(view, party)]
+    blamed = busy or hinted[:1] or [front]
     rest = parties_without(others, blamed)
     summary = f"{start(asked.lead)}, and nobody works on it."
     if standing:
@@ -74,6 +75,8 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
             f" {start(who(busy))} {verb(busy, 'waits', 'wait')} in {where(busy[0])} for what the ranks answer, and "
             f"{who(rest)} {verb(rest, 'waits', 'wait')} for work: an answer was lost, or never sent."
         )
+    elif hinted:
+        summary += f" {start(begun(view, hinted[0])).rstrip(',')}."
     else:
         lost = "the request or its answer was lost, or the engine is paused"
         lost = "the engine has not got it" if asked.on_the_way else lost
@@ -115,13 +118,15 @@ def _by_coroutines(view: JobView) -> Optional[_Asked]:
 def _by_clients(view: JobView) -> Optional[_Asked]:
     """Of engines, which answer each request: other programs may have clients that only listen. The whole engine may be
     one process."""
-    engines = ((party, overdue_clients(view, party)) for party in view.parties if party.process.engine)
+    engines = ((party, waiting_clients(view, party)) for party in view.parties if party.process.engine)
     asking = [(party, clients) for party, clients in engines if clients]
     if not asking:
         return None
+    asking = [(party, overdue(view, clients) or clients) for party, clients in asking]
+    asking.sort(key=lambda one: not overdue(view, one[1]))
     (front, clients), fronts = asking[0], [party for party, _ in asking]
     lead = overdue_text(clients, who([front]))
-    return _Asked(fronts, lead, True, [party for party in fronts if party.judged.idle])
+    return _Asked(fronts, lead, bool(overdue(view, clients)), [party for party in fronts if party.judged.idle])
 
 
 def asks_itself(view: JobView) -> Optional[Candidate]:
@@ -164,6 +169,8 @@ def _leaves_clients(other: Party, loop: Party) -> bool:
 def _works(view: JobView, party: Party) -> bool:
     """Whether it may be at work on a request."""
     thread = party.thread
+    if party.polls:
+        return False
     if thread is None or thread.state == "R" or (thread.cpu or 0.0) >= CHILD_CPU:
         return True
     waits = _rests(party) or _asks_ranks(party)

@@ -6,6 +6,9 @@ from gdbext.knowledge.engines.frame_rows import QUEUE_FILES, QUEUE_WAITS, python
 from gdbext.knowledge.frame_precedence import PYTHON, STEP
 from gdbext.knowledge.row_kinds import FrameRule
 
+_ASKS = r"put|acquire|__enter__|join|result"
+"""Functions of Python in which a scheduler waits for something else than requests, called by a plugin."""
+
 RULES: Tuple[FrameRule, ...] = (
     python_wait(
         "sglang-schedulers-start",
@@ -23,6 +26,7 @@ RULES: Tuple[FrameRule, ...] = (
         "schedulers wait here for requests, followers in a Gloo broadcast: normal",
         rank=STEP + 20,
         idle=True,
+        calls=_ASKS,
     ),
     python_wait(
         "sglang-follower",
@@ -32,6 +36,7 @@ RULES: Tuple[FrameRule, ...] = (
         "followers wait here for the requests that the first rank received: a broadcast on the CPU's group; normal",
         rank=STEP + 21,
         idle=True,
+        calls=_ASKS,
     ),
     python_wait(
         "sglang-result",
