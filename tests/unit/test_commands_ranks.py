@@ -42,6 +42,9 @@ class Session:
     def snapshot(self):
         return snapshot_of("attached")
 
+    def with_engine_processes(self, snapshot):
+        return snapshot
+
     def snapshot_from_outside(self, arguments):
         self.outside = list(arguments)
         return snapshot_of("outside")

@@ -308,6 +308,7 @@ def test_gdb_has_it_in_help_and_completion():
 class Session:
     ranks = staticmethod(lambda: [1])
     snapshot = staticmethod(lambda: job(reducing(0), locked(1)))
+    with_engine_processes = staticmethod(lambda snapshot: snapshot)
 
 
 @pytest.mark.parametrize(("line", "explains"), [("", False), ("--explain-verdict", True)])

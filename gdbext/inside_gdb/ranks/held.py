@@ -9,11 +9,11 @@ from typing import Dict, List, Optional, Tuple
 import gdb
 
 from gdbext.capture.symbols.environ import read_environ
+from gdbext.capture.without_stop.before_stop import BeforeStop
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.ranks.chosen_job import find_jobs, rank_from_environ
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.inside_gdb.base import compat
-from gdbext.inside_gdb.ranks.before_stop import BeforeStop
 from gdbext.inside_gdb.ranks.ended_ranks import has_ended
 from gdbext.model.attached_ranks import AttachedRank
 from gdbext.model.codes import RankState

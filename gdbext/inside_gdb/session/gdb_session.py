@@ -9,6 +9,7 @@ from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Seq
 
 import gdb
 
+from gdbext.capture.without_stop.before_stop import BeforeStop, RunningRanks, unwatched
 from gdbext.commands.ranks import HELD
 from gdbext.inside_gdb.base import compat, symbols
 from gdbext.inside_gdb.base.alarm import repeated_sigchld
@@ -21,7 +22,6 @@ from gdbext.inside_gdb.rank_breakpoints.rank_breakpoints import RankBreaks
 from gdbext.inside_gdb.rank_breakpoints.rank_points import RankPoint
 from gdbext.inside_gdb.ranks.after_release import release_notes, released_rank
 from gdbext.inside_gdb.ranks.before_attach import ATTACH_SETTINGS, frames_without_names, is_stopped, obstacle
-from gdbext.inside_gdb.ranks.before_stop import BeforeStop, RunningRanks, unwatched
 from gdbext.inside_gdb.ranks.held import Held, HeldRanks, in_rank_order, numbered, rank_key
 from gdbext.inside_gdb.ranks.own_interrupts import take_back_interrupts
 from gdbext.inside_gdb.ranks.release_at_exit import ReleaseAtExit

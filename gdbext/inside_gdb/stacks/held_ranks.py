@@ -19,13 +19,13 @@ from gdbext.capture.python.python_frames import freeze
 from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.symbols.environ import read_environ, recorded
+from gdbext.capture.without_stop.before_stop import BeforeStop
 from gdbext.capture.without_stop.polled_file import as_read_or_write
 from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
-from gdbext.inside_gdb.ranks.before_stop import BeforeStop
 from gdbext.inside_gdb.stacks import communicators, opened_cores
 from gdbext.inside_gdb.stacks.lock_waits import lock_waits
 from gdbext.inside_gdb.stacks.stack_walk import Budget, Captures, Walker, by_number, modules_of
