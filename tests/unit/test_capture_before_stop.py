@@ -11,6 +11,7 @@ from gdbext.capture.without_stop.before_stop import LEAST, RunningRanks, unwatch
 from tests.polling import comes_true
 
 pytestmark = pytest.mark.process
+_DEADLINE = 20.0
 _COMPUTES = "print(flush=True)\nwhile True: pass"
 _WAITS = "import sys\nprint(flush=True)\nsys.stdin.read()"
 
@@ -32,7 +33,7 @@ def started():
 
 def test_who_computes_is_told_from_who_waits(started):
     computes, waits = started(_COMPUTES), started(_WAITS)
-    assert comes_true(lambda: kernel_threads.look(waits)[waits].state == "S")
+    assert comes_true(lambda: kernel_threads.look(waits)[waits].state == "S", _DEADLINE)
     running = RunningRanks([computes, waits])
     running.finish()
     busy, idle = running.of(computes), running.of(waits)
