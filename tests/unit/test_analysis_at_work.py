@@ -487,7 +487,7 @@ def test_a_rank_that_gets_its_data_piece_by_piece_is_not_surely_missing(switches
     found = judge(job(gloo_reducing(0), rank(1, reads), gloo_reducing(2), apart=1.2)).verdict
     assert (found.cause, found.finding) == (cause, finding)
     if not finding:
-        assert "for rank 1, which waits, and was woken between two copies, in load" in found.summary
+        assert "for rank 1, which waits, and was woken while gdbext watched, in load" in found.summary
         assert found.decided_by is not None
 
 

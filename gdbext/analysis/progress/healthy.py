@@ -144,7 +144,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     elif not working:
         summary = f"{lead}and none is working: {who(parties)} sleep in {place} and wake up repeatedly."
     else:
-        summary = f"{lead}and they exchanged nothing between two copies. {start(who(parties))} wake up in {place}."
+        summary = f"{lead}and they exchanged nothing while gdbext watched. {start(who(parties))} wake up in {place}."
     return not_clear(view, summary, evidence_of((), parties))
 
 

@@ -172,7 +172,7 @@ def _do(parties: Sequence[Party]) -> str:
     if naps_in_worker(parties[0]):
         return f"{verb(parties, 'waits', 'wait')} for a worker that sleeps for a while"
     if ends is None and not may_progress(parties[0]):
-        return f"{verb(parties, 'waits', 'wait')}, and {verb(parties, 'was', 'were')} woken between two copies,"
+        return f"{verb(parties, 'waits', 'wait')}, and {verb(parties, 'was', 'were')} woken while gdbext watched,"
     if ends is None or may_progress(parties[0]):
         return verb(parties, "runs", "run")
     return f"{verb(parties, 'sleeps', 'sleep')} for {max(ends, 0.1):.1f} s at most"

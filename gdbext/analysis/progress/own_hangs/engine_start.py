@@ -30,7 +30,7 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
     lead = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {where(waiting[0])} for the start of the server"
     fed = [party for party in others if may_be_fed(view, party)]
     if fed or not looked_long(view):
-        still = f"{who(others)} did not move between the two copies"
+        still = f"{who(others)} did not move while gdbext watched"
         if fed:
             still = f"{who(fed)} {verb(fed, 'waits', 'wait')} in {where(fed[0])} for a child or thread that may work"
         text = f"It is not clear yet whether anything hangs: {lead}, and {still}."

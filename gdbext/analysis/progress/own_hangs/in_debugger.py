@@ -60,7 +60,7 @@ def stopped_by_signal(view: JobView) -> Optional[Candidate]:
     if ran:
         text = (
             f"It is not clear yet whether anything hangs: {who(ran)} {verb(ran, 'is', 'are')} stopped by a signal, and "
-            "ran between the two copies: somebody stops and resumes it again and again."
+            "ran while gdbext watched: somebody stops and resumes it again and again."
         )
         return not_clear(view, text, evidence_of(ran, others))
     what = f"{start(who(stopped))} {verb(stopped, 'is', 'are')} stopped by a signal, and {verb(stopped, 'does', 'do')}"
