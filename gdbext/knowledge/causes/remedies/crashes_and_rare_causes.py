@@ -363,8 +363,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "not-a-hang",
-        "No action needed if requests are answered; if not, dump the other processes, and check the front end and "
-        "its request timeout",
+        "No action needed if requests are answered; if not, dump the processes that were not read, and check the "
+        "client and its request timeout",
         "the ranks wait for work",
         "vllm-project/vllm#16226",
         idle=True,
