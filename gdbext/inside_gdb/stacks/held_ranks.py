@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass, replace
-from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import gdb
 
@@ -138,7 +138,9 @@ class _HeldReading(ProcessReading):
         return search_result(communicators.find(self._subject.inferior, stacks, self._is_core, self._scan))
 
     def locks(self, stacks: Stacks) -> Tuple[LockWait, ...]:
-        return lock_waits(self._subject.inferior, stacks, self._is_core)
+        waits = lock_waits(self._subject.inferior, stacks, self._is_core)
+        stood = frozenset(tid for tid, switches in self._subject.before.switches.items() if switches == 0)
+        return tuple(replace(wait, still=True) if _has_lasted(wait, stood) else wait for wait in waits)
 
     def peers(self, stacks: Stacks) -> Tuple[Peer, ...]:
         if self._is_core:
@@ -231,6 +233,13 @@ def _python(pid: int, tids: List[int], problems: List[str]) -> Optional[PythonSt
     stacks = resolve_all(freeze(found, read), read, tids)
     problems += [f"Python: {problem}" for problem in stacks.problems]
     return stacks
+
+
+def _has_lasted(wait: LockWait, stood: FrozenSet[int]) -> bool:
+    """Whether it was the same wait, with the same owner, for as long as the process was watched."""
+    owner = wait.owner
+    owned = isinstance(owner, Missing) or (wait.owner_process is None and owner in stood)
+    return wait.thread in stood and owned
 
 
 def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
