@@ -22,6 +22,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from tests.conftest import gdbs
+from tests.gdb.gdbrun import gdb_batch
 from tests.inferiors.demo import DemoJob
 from tests.inferiors.live.eighteenth_table import EIGHTEENTH_BY_NAME as EIGHTEENTH
 from tests.inferiors.live.eighth_table import EIGHTH_BY_NAME as EIGHTH
@@ -129,17 +130,14 @@ def _attached(*words):
     """The same from inside gdb, which holds every process that was asked for."""
     gdb, pids = words[words.index("--gdb") + 1], [word for word in words if word.isdigit()]
     save = f"--save {words[words.index('--save') + 1]}" if "--save" in words else ""
-    load, attach = f"source {REPOSITORY / 'gdbext' / 'init.py'}", f"llm-attach-all {' '.join(pids)}"
-    commands = (load, attach, f"llm-nccl-diagnose --json {save}")
-    argv = [gdb, "-nx", "-q", "-batch", *(word for command in commands for word in ("-ex", command))]
     try:
-        done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+        answer = gdb_batch(gdb, f"llm-attach-all {' '.join(pids)}", f"llm-nccl-diagnose --json {save}")
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(argv, 124, "", "no end within 300 s")
-    document = next((line for line in done.stdout.splitlines() if line.startswith("{")), "")
-    verdict = json.loads(document).get("verdict") if document else None
+        return subprocess.CompletedProcess(words, 124, "", "no end within 300 s")
+    document = next(iter(answer.documents), {})
+    verdict = document.get("verdict")
     status = 4 if not verdict else 3 if verdict["decided_by"] else int(verdict["cause"] != "not-a-hang")
-    return subprocess.CompletedProcess(argv, status, document, done.stderr)
+    return subprocess.CompletedProcess(words, status, json.dumps(document) if document else "", answer.err)
 
 
 def looks(program, chosen_gdbs, number, keep=None, gdbext=_from_the_shell):
@@ -269,11 +267,10 @@ def main():
     options = parser.parse_args()
     if options.keep:
         Path(options.keep).mkdir(parents=True, exist_ok=True)
-    results = []
+    results, by = [], _attached if options.attached else _from_the_shell
     chosen = [one for one in programs() if _is_chosen(one, options)]
     for number in range(options.rounds):
         for program in chosen:
-            by = _attached if options.attached else _from_the_shell
             found = looks(program, options.gdb, options.looks, options.keep, by)
             play(found, program, results, options.json, f"{number + 1}: ")
     print(f"{len(chosen)} programs, {options.rounds} rounds. {machine()}.\n")

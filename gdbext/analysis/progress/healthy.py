@@ -217,7 +217,7 @@ def goes_on(view: JobView) -> Optional[Candidate]:
 
 def _only_look_for_work(view: JobView, went: Collection[Party]) -> bool:
     """Whether those that moved only polled for work, while a process of the engine is not idle, or has begun something.
-    Polling is no progress."""
+    Polling is not progress."""
     if all(party.process.role == RANK for party in view.parties) or any(party.group != "idle" for party in went):
         return False
     return any(party.group != "idle" or (party not in went and begun(view, party)) for party in view.parties)

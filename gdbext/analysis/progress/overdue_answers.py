@@ -11,8 +11,8 @@ from gdbext.model.text.ranges import counted
 
 
 def overdue_clients(view: JobView, party: Party) -> List[WaitingClient]:
-    """Those of a process that are overdue."""
-    return overdue(view, waiting_clients(view, party))
+    """Those of a process that have waited at least as long as a loop takes to be called endless."""
+    return [one for one in waiting_clients(view, party) if one.seconds >= view.spinning_after]
 
 
 def waiting_clients(view: JobView, party: Party) -> Sequence[WaitingClient]:
@@ -20,11 +20,6 @@ def waiting_clients(view: JobView, party: Party) -> Sequence[WaitingClient]:
     it is the whole engine."""
     alone = len(view.snapshot.processes) == 1 and (view.world_size or 1) == 1
     return () if party.process.role == RANK and not alone else party.process.clients
-
-
-def overdue(view: JobView, clients: Sequence[WaitingClient]) -> List[WaitingClient]:
-    """Those who have waited at least as long as a loop takes to be called endless."""
-    return [one for one in clients if one.seconds >= view.spinning_after]
 
 
 def overdue_text(clients: Sequence[WaitingClient], server: str) -> str:

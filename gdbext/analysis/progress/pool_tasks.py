@@ -84,7 +84,7 @@ def _starved(workers: Sequence[Party], loops: Sequence[Party]) -> Candidate:
 
 
 def _starved_for_good(view: JobView, workers: Sequence[Party], others: Sequence[Party]) -> Candidate:
-    """Whoever sets a result is a thread of the same process."""
+    """Only a thread of the same process can set a result."""
     are = "is the only thread" if len(workers) == 1 else "are all threads"
     summary = (
         f"{start(who(workers))} {are} of its executors, and {verb(workers, 'waits', 'wait')} inside of a task for a "
@@ -103,8 +103,8 @@ def _starved_for_good(view: JobView, workers: Sequence[Party], others: Sequence[
 
 
 def _waits_inside_of_task(one: Party) -> bool:
-    """Who waits for its next order, in a queue or for an event, may do so for as long as it likes; for a slot of a
-    semaphore nobody waits who has nothing to do."""
+    """Who waits for its next order, in a queue or for an event, may do so for as long as it likes; but who waits
+    for a semaphore has work to do."""
     thread = one.thread
     if thread is None or thread.switches or not for_ever(thread):
         return False

@@ -13,7 +13,7 @@ from typing import Dict, Mapping, Optional, Sequence, Tuple
 from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.process_memory import Block
-from gdbext.capture.without_stop.kernel_threads import ThreadTimes, turns
+from gdbext.capture.without_stop.kernel_threads import ThreadTimes, turns_in_both
 from gdbext.model.stack import ThreadStack
 
 _STEP = 512  # bytes compared at once
@@ -124,7 +124,7 @@ def _returned_calls(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]
 def _counted(stack: ThreadStack, slept: bool, old: Optional[ThreadTimes], new: Optional[ThreadTimes]) -> ThreadStack:
     """The stack with what its thread's counters say. `slept`: it had no processor since the first copy let it go, so
     that all it did was to be stopped."""
-    first, last = turns(old), turns(new)
-    if old is None or new is None or old.started != new.started or first is None or last is None:
+    turns = turns_in_both(old, new)
+    if turns is None:
         return replace(stack, switches=None)
-    return replace(stack, switches=0, turns=(first, last)) if slept else replace(stack, switches=last - first)
+    return replace(stack, switches=0, turns=turns) if slept else replace(stack, switches=turns[1] - turns[0])

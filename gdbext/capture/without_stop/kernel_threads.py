@@ -81,17 +81,20 @@ def processor_use_between(first: Mapping[int, ThreadTimes], second: Mapping[int,
 
 def switches_between(first: Mapping[int, ThreadTimes], second: Mapping[int, ThreadTimes]) -> Dict[int, int]:
     """How often each thread went to sleep or was preempted between two looks; threads in both looks only."""
-    found = {}
-    for tid, now in second.items():
-        before = first.get(tid)
-        old, new = turns(before), turns(now)
-        if before is not None and before.started == now.started and old is not None and new is not None:
-            found[tid] = new - old
-    return found
+    both = {tid: turns_in_both(first.get(tid), now) for tid, now in second.items()}
+    return {tid: turns[1] - turns[0] for tid, turns in both.items() if turns is not None}
 
 
-def turns(one: Optional[ThreadTimes]) -> Optional[int]:
-    """How often it has gone to sleep or was preempted so far."""
+def turns_in_both(old: Optional[ThreadTimes], new: Optional[ThreadTimes]) -> Optional[Tuple[int, int]]:
+    """How often a thread had gone to sleep or was preempted in each of two looks; None if it is not the same thread, or
+    the kernel does not say."""
+    before, after = _turns(old), _turns(new)
+    if old is None or new is None or old.started != new.started or before is None or after is None:
+        return None
+    return before, after
+
+
+def _turns(one: Optional[ThreadTimes]) -> Optional[int]:
     return None if one is None or one.waited is None or one.preempted is None else one.waited + one.preempted
 
 

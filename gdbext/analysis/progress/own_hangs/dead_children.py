@@ -64,7 +64,7 @@ def rests_without_child(view: JobView) -> Optional[Candidate]:
     summary = (
         f"{start(who(resting))} {verb(resting, 'waits', 'wait')} for {for_what} in {where(resting[0])}, although "
         f"{'a child has' if len(gone) == 1 else 'children have'} ended with an error: {failed}. Nobody has asked for "
-        "the exit status since. Whoever waits for an answer of the child waits in vain."
+        "the exit status since, and no answer of the child will come."
     )
     return Candidate(
         cause="other",

@@ -7,7 +7,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import HANDLERS, begun
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.overdue_answers import overdue, overdue_text, waiting_clients
+from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text, waiting_clients
 from gdbext.analysis.progress.own_hangs.loop_tasks import (
     is_on_the_way,
     requests_of,
@@ -45,7 +45,7 @@ _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 
 def nobody_answers(view: JobView) -> Optional[Candidate]:
     """Requests wait in a front end for the engine, whose cores and ranks all rest or stand; by its coroutines, or by
-    what its clients were sent. While gdb holds the ranks nobody can work on them: then it is never clear."""
+    what its clients were sent. While gdb holds the ranks no request can make progress, so that is not clear."""
     seen_enough = view.given is Given.LIVE and (view.has_two_looks or view.is_held)
     if not seen_enough or view.gone or view.unseen or view.of(*_OF_RANKS):
         return None
@@ -118,15 +118,13 @@ def _by_coroutines(view: JobView) -> Optional[_Asked]:
 def _by_clients(view: JobView) -> Optional[_Asked]:
     """Of engines, which answer each request: other programs may have clients that only listen. The whole engine may be
     one process."""
-    engines = ((party, waiting_clients(view, party)) for party in view.parties if party.process.engine)
-    asking = [(party, clients) for party, clients in engines if clients]
-    if not asking:
+    fronts = [party for party in view.parties if party.process.engine and waiting_clients(view, party)]
+    if not fronts:
         return None
-    asking = [(party, overdue(view, clients) or clients) for party, clients in asking]
-    asking.sort(key=lambda one: not overdue(view, one[1]))
-    (front, clients), fronts = asking[0], [party for party, _ in asking]
-    lead = overdue_text(clients, who([front]))
-    return _Asked(fronts, lead, bool(overdue(view, clients)), [party for party in fronts if party.judged.idle])
+    fronts.sort(key=lambda party: not overdue_clients(view, party))
+    late = overdue_clients(view, fronts[0])
+    lead = overdue_text(late or waiting_clients(view, fronts[0]), who(fronts[:1]))
+    return _Asked(fronts, lead, bool(late), [party for party in fronts if party.judged.idle])
 
 
 def asks_itself(view: JobView) -> Optional[Candidate]:
