@@ -13,7 +13,7 @@ from gdbext.commands.page import with_page
 from gdbext.commands.scrubbed_answer import for_others
 from gdbext.commands.session_port import Session
 from gdbext.commands.user_files import write_private
-from gdbext.model.codes import Given
+from gdbext.model.codes import Given, RankState
 from gdbext.model.errors import UsageError
 from gdbext.model.job import JobSnapshot
 from gdbext.model.look_origin import FromFile, Origin
@@ -23,14 +23,21 @@ from gdbext.model.verdict import Diagnosis
 Answer = TypeVar("Answer")
 
 
-def look(session: Session, args: Namespace, command: str) -> JobSnapshot:
+def look(session: Session, args: Namespace, command: str, let_run: bool = False) -> JobSnapshot:
     """One look at all ranks, saved when that was asked for; `command` is what chooses one of several jobs, when a pid
-    stands behind it. Raises GdbextError."""
+    stands behind it. `let_run`: attached ranks run for the look. Raises GdbextError."""
+    words = (f"--asked-as={command}", *(("--no-stop",) if args.no_stop else ()))
     if not session.ranks():
-        words = (f"--asked-as={command}", *(("--no-stop",) if args.no_stop else ()))
         snapshot = session.snapshot_from_outside((*words, *as_words(args)))
+    elif let_run:
+        pids = [str(rank.process.pid) for rank in session.ranks() if rank.state is RankState.STOPPED]
+        if not pids:
+            raise UsageError("no attached process can run on", "--let-run is not for core files and running processes")
+        snapshot = session.while_they_run(lambda: session.snapshot_from_outside((*words, *pids)))
     elif args.no_stop:
-        raise UsageError("this gdb has the ranks attached and stopped already", "run llm-detach-all first")
+        raise UsageError(
+            "this gdb has the ranks attached and stopped already", "add --let-run, or run llm-detach-all first"
+        )
     else:
         snapshot = session.with_engine_processes(session.snapshot())
     if args.save is not None:
@@ -46,7 +53,7 @@ def with_date(session: Session, snapshot: JobSnapshot, answer: Answer) -> Union[
 
 
 def diagnose(session: Session, args: Namespace) -> object:
-    diagnosis = replace(_judged(look(session, args, "llm-nccl-diagnose")), explains=args.explain_verdict)
+    diagnosis = replace(_judged(look(session, args, "llm-nccl-diagnose", args.let_run)), explains=args.explain_verdict)
     return _in_form(session, args, diagnosis, diagnosis, "diagnose")
 
 

@@ -55,6 +55,9 @@ class Session(Protocol):
     def with_engine_processes(self, snapshot: JobSnapshot) -> JobSnapshot:
         """The snapshot of the attached ranks, and what a brief stop shows of the processes beside them."""
 
+    def while_they_run(self, look: Callable[[], JobSnapshot]) -> JobSnapshot:
+        """Release the attached processes, `look`, attach to them again."""
+
     def asked_before(self) -> Sequence[AskedBefore]:
         """What commands about tensors and streams answered in this gdb, the last ones."""
 

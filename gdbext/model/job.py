@@ -33,6 +33,7 @@ AFTER = {
     "runs": "a thread has used the processor since it was let go",
     "waits": "every thread is blocked in the same call as before",
     "moved": "every thread is blocked, some in other calls than before",
+    "held": "a gdb that held it before the look (`--let-run`) holds it again",
     "stopped": "threads are stopped",
     "traced": "another process traces it",
     "gone": "it has ended",

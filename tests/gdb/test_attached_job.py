@@ -54,3 +54,50 @@ def test_the_answer_is_last_and_as_short_or_long_as_asked(turn_gdb):
         assert re.search(
             r"^rank 1;engine;main \(main\.cc:\d+\);.*;cudaMallocHost \(libcudart\.so\.12\);.* 1$", folded, re.M
         )
+
+
+def test_attached_ranks_run_for_a_longer_look_and_are_attached_again(any_gdb, tmp_path):
+    """Each in its inferior, with the same rank and thread selected; breakpoints stay."""
+    answer, again = tmp_path / "answer.json", tmp_path / "again.json"
+    with DemoJob("pinned-alloc", wait="poll") as job:
+        pids = " ".join(map(str, job.pids.values()))
+        marks = [f"echo == {number}\\n" for number in range(4)]
+        where = ["thread", "python print([(one.num, one.pid) for one in gdb.inferiors()])", "info breakpoints"]
+        look = f"llm-nccl-diagnose --let-run --json {answer}"
+        lines = [f"llm-attach-all {pids}", "break cudaFree", "llm-rank 1", marks[0], *where, marks[1], look, marks[2]]
+        done = gdb_batch(any_gdb, *lines, *where, marks[3], f"llm-diagnose --json {again}", "llm-detach-all")
+        _, before, _, after, _ = re.split(r"== \d\n", done.out)
+        assert before == after and "<cudaFree> inf 3" in after, done.out + done.err
+        document = json.loads(answer.read_text())
+        verdict = document["verdict"]
+        assert (verdict["cause"], verdict["confidence"]) == ("implicit-sync-vs-collective", "high")
+        assert [one["after"] for one in document["processes"]] == ["held"] * 3
+        held = json.loads(again.read_text())
+        assert held["verdict"]["culprits"] == [1]
+        assert "releasing 3 ranks for this look; they are attached again after it" in done.err
+        for pid in job.pids.values():
+            assert state_of(pid)[1] == 0
+            assert job.alive_progress(pid)
+
+
+def test_a_rank_that_ends_during_the_longer_look_is_named_and_the_others_are_attached_again(turn_gdb, tmp_path):
+    with DemoJob("pinned-alloc", wait="poll") as job:
+        ends = job.pids[2]
+        kill = (
+            "python import os; from gdbext.inside_gdb.stacks import other_ranks as o; look = o.look; "
+            f"o.look = lambda *a, **k: (look(*a, **k), os.kill({ends}, 9))[0]"
+        )
+        pids = " ".join(map(str, job.pids.values()))
+        lines = [f"llm-attach-all {pids}", kill, f"llm-diagnose --let-run --json {tmp_path / 'answer'}"]
+        done = gdb_batch(turn_gdb, *lines, "info inferiors", "llm-detach-all")
+        held = re.findall(r"^[* ] (\d) +process (\d+)", done.out, re.M)
+        assert held == [("1", str(job.pids[0])), ("2", str(job.pids[1]))], done.out
+        assert f"process {ends} is not attached again: " in done.err
+
+
+def test_core_files_cannot_run_for_a_longer_look(turn_gdb, tmp_path):
+    with DemoJob("pinned-alloc", wait="poll") as job:
+        core = tmp_path / "core"
+        gdb_batch(turn_gdb, f"attach {job.pids[0]}", f"gcore {core}")
+    done = gdb_batch(turn_gdb, f"llm-attach-all --core {core}", "llm-nccl-diagnose --let-run")
+    assert "no attached process can run on" in done.err

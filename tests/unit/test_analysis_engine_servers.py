@@ -137,7 +137,7 @@ def test_while_gdb_holds_the_ranks_nothing_shows_whether_a_request_is_worked_on(
     front = replace(front_end(*tasks, clients=waiting), role="front end", engine="vllm")
     found = judge(live(*held, of_core, front)).verdict
     assert (found.cause, found.finding) == ("unknown", False)
-    assert found.decided_by == "llm-detach-all, then llm-nccl-diagnose"
+    assert found.decided_by == "llm-nccl-diagnose --let-run"
     begun = ("1 request waits", "a client (10.0.0.5:51234) has waited 63 s", "waits in MessageQueue.dequeue")
     assert any(one in found.summary for one in begun)
 
@@ -146,8 +146,8 @@ def test_ranks_that_gdb_holds_are_to_run_before_they_are_looked_at_again():
     at_lock = waits("pthread_mutex_lock@libc.so.6", "put@/srv/cache.py:9", switches=None)
     found = judge(replace(live(replace(process(0, at_lock), source="held"), worker(1)), apart=None)).verdict
     assert found.cause == "unknown"
-    (again,) = [one.action for one in found.remedies if "look again" in one.action]
-    assert again.endswith("llm-detach-all, then llm-nccl-diagnose")
+    (again,) = [one.action for one in found.remedies if "longer look" in one.action]
+    assert again.endswith("llm-nccl-diagnose --let-run")
 
 
 def test_without_a_request_an_idle_engine_is_idle():

@@ -16,6 +16,12 @@ from gdbext.commands.declared.shared_arguments import (
 )
 
 SAVE = Argument("--save", "save a snapshot; `gdbext diagnose FILE` diagnoses it again", "FILE", completes="file")
+LET_RUN = Argument(
+    "--let-run",
+    "release the attached ranks, look as with nothing attached (up to --spinning-after), attach to them again",
+    flag=True,
+    where=GDB,
+)
 NO_STOP = Argument("--no-stop", "do not stop any process; only sleeping threads are read", flag=True)
 LOOK_ARGUMENTS = (
     Argument(
@@ -68,7 +74,7 @@ DIAGNOSE = Command(
     run="gdbext.cli.diagnose",
     arguments=(
         _INPUTS,
-        *(PIDS.only(GDB), *SELECTING, NO_STOP, SAVE, *DETAIL, FORMAT),
+        *(PIDS.only(GDB), *SELECTING, NO_STOP, LET_RUN, SAVE, *DETAIL, FORMAT),
         Argument("--explain-verdict", "also list the evidence and the hypotheses that were rejected", flag=True),
         Argument(
             "--bundle",
@@ -83,6 +89,7 @@ DIAGNOSE = Command(
         "llm-nccl-diagnose",
         "llm-nccl-diagnose -v",
         "llm-nccl-diagnose --no-stop",
+        "llm-nccl-diagnose --let-run",
         "llm-nccl-diagnose --save hang.json",
         "llm-nccl-diagnose --html hang.html",
         "llm-nccl-diagnose --explain-verdict",

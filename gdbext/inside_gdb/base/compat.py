@@ -366,6 +366,18 @@ def kept_selection() -> Iterator[None]:
         _restore(inferior, thread, frame)
 
 
+@contextmanager
+def kept_thread() -> Iterator[None]:
+    """The selected inferior is the same afterwards, and so is its thread, although the process is attached anew."""
+    inferior, thread = gdb.selected_inferior(), gdb.selected_thread()
+    chosen = None if thread is None else thread.ptid
+    try:
+        yield
+    finally:
+        same = [one for one in inferior.threads() if one.ptid == chosen] if inferior.is_valid() else []
+        _restore(inferior, same[0] if same else None, None)
+
+
 def _restore(inferior: gdb.Inferior, thread: Optional[gdb.InferiorThread], frame: Optional[gdb.Frame]) -> None:
     if inferior.is_valid():
         switch_inferior(inferior)

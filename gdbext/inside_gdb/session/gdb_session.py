@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import replace
-from typing import Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import gdb
 
@@ -47,6 +47,14 @@ from gdbext.snapshot_builder.core_job import Cores, OpenCore
 
 ALREADY = "attached to this gdb already; use it as it is, or detach it first"
 _MOST_ASKED = 12  # answers about tensors and streams that are kept for a page
+
+
+class _Place(NamedTuple):
+    """An inferior without a process, to attach one into."""
+
+    inferior: gdb.Inferior
+    added: bool  # it goes away again after the release
+    ours: bool = True  # we gave it its program
 
 
 class GdbSession:
@@ -103,17 +111,7 @@ class GdbSession:
         held = {rank.process.pid for rank in self.ranks() if rank.state in (RankState.STOPPED, RankState.RUNNING)}
         problems = {one.pid: ALREADY if one.pid in held else obstacle(one.pid) for one in wanted}
         free = [process for process in wanted if problems[process.pid] is None]
-        running = RunningRanks([process.pid for process in free])
-        begun: List[gdb.Inferior] = []
-        self._held.attaching = True
-        try:
-            self._guard.hold([process.pid for process in free])
-            with compat.settings(ATTACH_SETTINGS):
-                self._attach_free(free, running, problems, begun)
-        finally:
-            self._held.attaching = False
-            if not begun:  # else those that a broken-off attach may leave stopped are looked after until the prompt
-                self._guard.keep_attached()
+        begun = self._attach_watched(free, problems, {})
         self._jobs = tuple(jobs)
         self._begin_together(begun)
         self._guard.keep_attached()
@@ -121,34 +119,58 @@ class GdbSession:
             self.say(warning)
         return self._attached_table(wanted, problems)
 
+    def _attach_watched(
+        self,
+        free: Sequence[RankProcess],
+        problems: Dict[int, Optional[str]],
+        places: Mapping[int, _Place],
+    ) -> Sequence[gdb.Inferior]:
+        """Attach to them while they are looked after, and tell what they did before; see `_attach_free`."""
+        running = RunningRanks([process.pid for process in free])
+        begun: List[gdb.Inferior] = []
+        self._held.attaching = True
+        try:
+            self._guard.hold([process.pid for process in free])
+            with compat.settings(ATTACH_SETTINGS):
+                self._attach_free(free, running, problems, begun, places)
+        finally:
+            self._held.attaching = False
+            if not begun:  # else those that a broken-off attach may leave stopped are looked after until the prompt
+                self._guard.keep_attached()
+        return begun
+
     def _attach_free(
         self,
         free: Sequence[RankProcess],
         running: RunningRanks,
         problems: Dict[int, Optional[str]],
         begun: List[gdb.Inferior],
+        places: Mapping[int, _Place],
     ) -> None:
-        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some.
+        """Attach to all of them, or to none when something comes in between; `problems` tells why not to some, and
+        `places` where to, by pid, if not into new inferiors.
 
         gdb gives no number twice: inferiors are made in the order of the ranks, and before those for symbols.
         """
         if not free:
             return
         started = gdb.selected_inferior()
-        empty: List[Tuple[gdb.Inferior, bool]] = []
+        empty: List[_Place] = []
         try:
             self.say(f"reading symbols of {len(free)} processes; they keep running")
-            empty.append(self._empty_inferior())
-            for _ in free[1:]:
-                empty.append((compat.add_inferior(), True))
+            for process in sorted(free, key=rank_key):
+                if process.pid in places:
+                    empty.append(places[process.pid])
+                else:
+                    empty.append(_Place(compat.add_inferior(), added=True) if empty else self._empty_inferior())
             with symbols.preloaded([process.pid for process in free]):
                 running.finish()
                 for process in sorted(free, key=rank_key):
                     problems[process.pid] = self._attach_one(process, running.of, begun, empty.pop(0))
         except BaseException as error:
             compat.switch_inferior(started)
-            for inferior, added in empty:
-                self._tidy(inferior, added)
+            for place in empty:
+                self._tidy(place)
             count = sum(inferior.pid != 0 for inferior in begun)
             self._release(begun)
             self._guard.mend()
@@ -161,10 +183,10 @@ class GdbSession:
         process: RankProcess,
         look: Callable[[int], BeforeStop],
         begun: List[gdb.Inferior],
-        empty: Optional[Tuple[gdb.Inferior, bool]] = None,
+        place: Optional[_Place] = None,
     ) -> Optional[str]:
         """Attach into an empty inferior, or a new one; returns why it did not work."""
-        inferior, added = empty or self._empty_inferior()
+        inferior, added, ours = place or self._empty_inferior()
         begun.append(inferior)
         compat.switch_inferior(inferior)
         before = look(process.pid)
@@ -172,7 +194,7 @@ class GdbSession:
         self._held.by_number[inferior.num] = held = Held(
             process=process,
             since=start,
-            ours=True,
+            ours=ours,
             added=added,
             attach_ms=None,
             before=before,
@@ -190,14 +212,14 @@ class GdbSession:
         return None
 
     @staticmethod
-    def _empty_inferior() -> Tuple[gdb.Inferior, bool]:
-        """One without process and program, selected, and whether it is a new one."""
+    def _empty_inferior() -> _Place:
+        """One without process and program, selected."""
         current = gdb.selected_inferior()
         if current.pid == 0 and not compat.has_program(gdb.current_progspace()) and not gdb.objfiles():
-            return current, False
+            return _Place(current, added=False)
         added = compat.add_inferior()
         compat.switch_inferior(added)
-        return added, True
+        return _Place(added, added=True)
 
     def _begin_together(self, begun: Sequence[gdb.Inferior]) -> None:
         """A `continue` that resumed one rank alone would leave it waiting for the others."""
@@ -246,11 +268,12 @@ class GdbSession:
         return RankTable(tuple(sorted(rows, key=in_rank_order)), (), cores.job.notes)
 
     def _open_one(self, one: OpenCore) -> AttachedRank:
-        inferior, added = self._empty_inferior()
+        place = self._empty_inferior()
+        inferior, added, _ = place
         try:
             problems = core_files.load(one)
         except gdb.error as error:
-            self._tidy(inferior, added)
+            self._tidy(place)
             return AttachedRank(process=one.process, state=RankState.NOT_OPENED, problem=symbols.first_line(error))
         # gdb may count the process otherwise than the core's notes: by its number we know it again.
         process = replace(one.process, pid=inferior.pid)
@@ -304,6 +327,36 @@ class GdbSession:
             self._held.attaching = False
         return problems
 
+    def while_they_run(self, look: Callable[[], JobSnapshot]) -> JobSnapshot:
+        """Release the ranks, `look`, attach to them again, each in its inferior; who cannot be attached is told."""
+        rows = [rank for rank in self.ranks() if rank.state is RankState.STOPPED]
+        inferiors = {inferior.num: inferior for inferior in gdb.inferiors()}
+        places: Dict[int, _Place] = {}
+        for rank in rows:
+            held = self._held.by_number[rank.number or 0]
+            places[rank.process.pid] = _Place(inferiors[rank.number or 0], held.added, held.ours)
+        self.say(f"releasing {counted(len(rows), 'rank')} for this look; they are attached again after it")
+        with compat.kept_thread():
+            with compat.settings(ATTACH_SETTINGS):
+                lost = self._release([place.inferior for place in places.values()], kept=True)
+            try:
+                snapshot = look()
+            finally:
+                self._attach_again([rank.process for rank in rows if rank.number not in lost], places)
+        again = {rank.process.pid for rank in self.ranks() if rank.state is RankState.STOPPED}
+        processes = (replace(one, after="held") if one.pid in again else one for one in snapshot.processes)
+        return replace(snapshot, processes=tuple(processes))
+
+    def _attach_again(self, processes: Sequence[RankProcess], places: Mapping[int, _Place]) -> None:
+        problems = {one.pid: obstacle(one.pid) for one in processes}
+        self._guard.keep_attached()
+        self._attach_watched([one for one in processes if problems[one.pid] is None], problems, places)
+        self._guard.keep_attached()
+        for process in processes:
+            if problems[process.pid] is not None:
+                self.say(f"process {process.pid} is not attached again: {problems[process.pid]}")
+                self._tidy(places[process.pid])
+
     def _report_place(self, point: RankPoint) -> Callable[[], None]:
         """Takes the full report of the selected thread, at a breakpoint; what comes back prints it."""
         rank = next(rank for rank in self.ranks() if rank.current)
@@ -318,8 +371,8 @@ class GdbSession:
         held = self._held.by_number.get(rank.number or 0)
         return held is not None and held.core is not None
 
-    def _release(self, inferiors: Sequence[gdb.Inferior]) -> Dict[int, str]:
-        """Detach each, whatever happens to the others; tidy away the inferiors that we made."""
+    def _release(self, inferiors: Sequence[gdb.Inferior], kept: bool = False) -> Dict[int, str]:
+        """Detach each, whatever happens to the others; tidy away the inferiors that we made, unless they are `kept`."""
         problems: Dict[int, str] = {}
         interrupted: Optional[BaseException] = None
         enabled = [point for point in gdb.breakpoints() if point.enabled]
@@ -341,8 +394,8 @@ class GdbSession:
             held = self._held.by_number.pop(inferior.num, None)
             if held is not None and held.core is not None:
                 held.core.core.close()
-            if held is not None and held.ours and inferior.pid == 0:
-                self._tidy(inferior, held.added)
+            if held is not None and inferior.pid == 0 and not kept:
+                self._tidy(_Place(inferior, held.added, held.ours))
         for point in enabled:  # gdb turns FILE:LINE off when the last symbols it looks at go, and others still have it
             if point.is_valid() and not point.enabled:
                 point.enabled = True
@@ -357,11 +410,13 @@ class GdbSession:
                 take_back_interrupts(inferior)
 
     @staticmethod
-    def _tidy(inferior: gdb.Inferior, added: bool) -> None:
-        if added:
-            compat.remove_inferior(inferior)
+    def _tidy(place: _Place) -> None:
+        if not place.ours:
             return
-        with compat.inferior_selected(inferior):  # it was empty before us
+        if place.added:
+            compat.remove_inferior(place.inferior)
+            return
+        with compat.inferior_selected(place.inferior):  # it was empty before us
             gdb.execute("file", to_string=True)
 
     # --- using ---

@@ -11,6 +11,7 @@ from gdbext.knowledge.causes.remedies.remedy_constants import (
     GIL_HOLDER,
     GRPC_CALLS,
     GRPC_IN_PYTHON,
+    LET_RUN,
     MUTEX_ADDRESS,
     OF_LOCKED,
     PARENTS,
@@ -586,8 +587,8 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "unknown",
-        "Let the ranks run and look again: llm-detach-all, then llm-nccl-diagnose",
-        "it then takes several samples, and a thread that moves between two of them is slow, not stuck",
+        f"Let the ranks run for a longer look: {LET_RUN}",
+        "it takes several samples, and a thread that moves between two of them is slow, not stuck",
         "NVIDIA/nccl#1730",
         given=("live",),
         held=True,

@@ -75,3 +75,5 @@ SAMPLES = r"perf_event_handler$|hpcrun_\w+|(?:.*::)?(?:ProfileHandler::SignalHan
 OF_GPU_MEMORY = r"\bRMM\b|[Dd]evice (?:store|memory)\b|OutOfMemoryError: (?:CUDA|HIP) out of memory"
 """Lines about memory of the GPU alone: RMM, spark-rapids; torch CUDACachingAllocator.cpp. CUDA's own error may also be
 about page-locked memory of the host."""
+LET_RUN = "llm-nccl-diagnose --let-run"
+"""How gdb looks again at the ranks that it holds."""

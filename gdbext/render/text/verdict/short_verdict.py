@@ -178,6 +178,7 @@ _SIGNS = {
     "runs": ("is running again", "are running again"),
     "waits": ("waits as before", "wait as before"),
     "moved": ("waits in a different call than before", "wait in different calls than before"),
+    "held": ("is held by this gdb again", "are held by this gdb again"),
     "stopped": ("is stopped", "are stopped"),
     "traced": ("is traced", "are traced"),
     "gone": ("is gone", "are gone"),
@@ -191,10 +192,10 @@ def _afterwards(processes: Sequence[RankSnapshot], style: Style) -> str:
         if one.after in _SIGNS:
             found.setdefault(one.after, []).append(one.index)
     pieces = []
-    for sign in ("stopped", "traced", "gone", "runs", "waits", "moved"):
+    for sign in ("stopped", "traced", "gone", "runs", "waits", "moved", "held"):
         some = found.get(sign, [])
         if some:
-            well = sign in ("runs", "waits", "moved")
+            well = sign in ("runs", "waits", "moved", "held")
             everyone = "it" if len(processes) == 1 else "all" if len(some) == len(processes) else str(len(some))
             affected = everyone if well else names_of_processes(processes, some, style)
             pieces.append(f"{affected} {_SIGNS[sign][len(some) > 1]}")
