@@ -103,7 +103,7 @@ def test_one_row_may_say_what_only_one_of_them_has():
         "error": "llm-error",
     }
     diagnose = IN_SHELL["diagnose"]
-    assert {one.name for one in in_gdb(diagnose)} - {one.name for one in in_shell(diagnose)} == {"pids"}
+    assert {one.name for one in in_gdb(diagnose)} - {one.name for one in in_shell(diagnose)} == {"pids", "--let-run"}
     assert {"inputs", "--bundle", "--samples"} <= {one.name for one in in_shell(diagnose)}
 
 

@@ -191,7 +191,7 @@ def test_the_line_of_the_pause_tells_it(signs, ending):
 
 
 def test_every_word_has_a_meaning():
-    assert set(AFTER) == {"runs", "waits", "moved", "stopped", "traced", "gone"}
+    assert set(AFTER) == {"runs", "waits", "moved", "held", "stopped", "traced", "gone"}
     for word in AFTER:
         assert pause_line([word, word]) != pause_line([None, None])
     assert job(syncing(0)).processes[0].after is None
