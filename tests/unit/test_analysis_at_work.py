@@ -566,3 +566,47 @@ def test_an_answer_may_be_on_its_way(asks, said):
     waiting = replace(waiting, state="R")  # on its way
     found = verdict(process(0, asking), process(1, waiting))
     assert (found.cause, "not clear yet" in found.summary) == ("unknown", said), found.summary
+
+
+RECEIVES = ("recv@libc.so.6", "sock_recv_impl@python3")
+RECV = (45, 7, 1, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("unowed", [True, False])
+def test_two_that_read_from_each_other_rest_where_no_answer_is_owed(unowed):
+    """A client that the server has spoken to last, and the server, which waits for its next question."""
+
+    def reads(number, function):
+        file = f"tcp 127.0.0.1:{number} - 127.0.0.1:{1 - number}"
+        peer = Peer(100 + number, file, (101 - number,), ("S",), ("python",), unowed=unowed)
+        return process(number, stack(*RECEIVES, function, *MAIN, syscall=RECV, state="S", switches=0), peers=(peer,))
+
+    found = verdict(reads(0, "subscribe@work.py:4"), reads(1, "publish@work.py:7"))
+    assert (found.cause, found.finding) == (("not-a-hang", False) if unowed else ("other", True))
+
+
+def test_whoever_is_fed_by_a_thread_that_reads_what_nobody_owes_rests():
+    reader = stack(*RECEIVES, "read_all@work.py:4", "run@threading.py:982", syscall=RECV, state="S", switches=0)
+    waits = stack("sem_wait@libc.so.6", "Queue.get@queue.py:171", "serve@work.py:9", *MAIN, syscall=FUTEX, state="S",
+                  switches=0)  # fmt: skip
+    peer = Peer(110, "tcp 127.0.0.1:1 - 127.0.0.1:2", (7,), ("S",), ("python",), unowed=True)
+    found = verdict(process(0, waits, reader, peers=(peer,)))
+    assert (found.cause, found.finding) == ("not-a-hang", False)
+    assert "waits for requests" in found.summary
+
+
+MEETS = stack("ompi_sync_wait_mt@libopen-pal.so.40", "PMPI_Barrier@libmpi.so.40", "barrier@bench.py:39", *MAIN,
+              state="R", switches=90, cpu=0.9, still=1, marks=(3, 4))  # fmt: skip
+
+
+def test_ranks_that_run_in_one_call_of_mpi_may_call_it_again_and_again():
+    """The call shows no return: the same stack may be another barrier."""
+    ranks = [rank(number, replace(MEETS, id=str(number), lwp=number)) for number in (0, 1)]
+    once = replace(job(*ranks, apart=0.5), taken_at=0.0)
+    found = judge(once).verdict
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+    later = replace(once, taken_at=21.0, earlier=(once,))
+    found = judge(later).verdict
+    assert found.finding and found.summary.endswith("or the step takes longer than gdbext looked.")
+    moved = [replace(one, threads=(replace(one.threads[0], marks=(3, 5)),)) for one in ranks]
+    assert judge(replace(later, processes=tuple(moved))).verdict.cause == "not-a-hang"

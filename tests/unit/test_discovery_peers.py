@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 
 import pytest
 
 from gdbext.discovery.locks_pipes_sockets import open_files, peers
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
+from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOTHING, UNASKED, UNOPENED, UNSET
@@ -281,3 +283,47 @@ def test_a_child_that_has_an_epoll_may_have_inherited_it():
 def _children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return file.read().split()
+
+
+def test_who_reads_from_a_connection_is_owed_an_answer_only_where_it_asked():
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        client = socket.create_connection(server.getsockname())
+        answers, _ = server.accept()
+
+        def owed():
+            return tuple(not peer_of(RECEIVE, one.fileno()).unowed for one in (client, answers))
+
+        def says(one, other):
+            time.sleep(0.02)  # the kernel's clock of connections counts in steps
+            one.sendall(b"x")
+            assert other.recv(1)
+
+        with closing(client), closing(answers):
+            assert owed() == (True, False)  # nobody has spoken yet: a client may wait for a greeting
+            says(answers, client)
+            assert owed() == (False, False)
+            says(client, answers)
+            assert owed() == (True, True)
+            says(answers, client)
+            assert owed() == (False, False)
+            server.close()
+            assert owed() == (True, True)  # who has connected to whom is not known any more
+
+
+@pytest.mark.parametrize(
+    ("carried", "server", "nothing"),
+    [
+        (Traffic(3, 3, 1.0, 1.0, 0), True, True),  # in one moment, as many answers as questions
+        (Traffic(4, 3, 1.0, 1.0, 0), True, False),
+        (Traffic(3, 4, 1.0, 1.0, 0), False, False),
+        (Traffic(3, 3, 1.0, 1.0, 0), False, True),
+        (Traffic(9, 2, 1.0, 2.0, 0), True, False),
+        (Traffic(2, 9, 2.0, 1.0, 0), True, True),
+        (Traffic(2, 9, 2.0, 1.0, 0), False, False),
+        (Traffic(0, 9, 5.0, 1.0, 0), True, True),
+        (Traffic(0, 9, 5.0, 1.0, 0), False, False),
+        (Traffic(0, 0, 5.0, 5.0, 0), False, False),
+    ],
+)
+def test_whose_word_was_the_last(carried, server, nothing):
+    assert carried.owes_nothing_to(server) is nothing

@@ -2,7 +2,7 @@
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.locks import LockWait, Peer
-from tests.unit.stacks import frame, job, rank, sleeping, stack
+from tests.unit.stacks import ENTRY, frame, job, rank, sleeping, stack
 
 FILE = "torch/distributed/distributed_c10d.py:77"
 WORLD = ("0", (0, 1, 2))
@@ -124,8 +124,11 @@ def test_a_child_writes_what_its_parent_does_not_read():
     pipe = Peer(77, "pipe:[5]", (77, 1000), ("S", "S"), ("cc1", "python"))
     found = verdict(parent(then=(pipe,)))
     assert (found.cause, found.culprits) == ("other", (0,))
+    assert found.summary.startswith("Rank 0 and pid 77 (cc1) wait for each other: ")
     reader = stack("read@libc.so.6", "reader@serve.py:3", id="2", lwp=2)
     assert verdict(parent(reader, then=(pipe,))).cause == "unknown"
+    pool = stack("pthread_cond_wait@libc.so.6", "blas_thread_server@libscipy_openblas64_.so", *ENTRY, id="2", lwp=2)
+    assert verdict(parent(pool, then=(pipe,))).cause == "other"  # a library's own thread reads no pipe
 
 
 def test_a_child_that_another_program_reads_from():

@@ -194,9 +194,8 @@ def is_serving(view: JobView, party: Party) -> bool:
 
 def _is_fed(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own that waits for requests."""
-    return party.kind in FED_KINDS and any(
-        one.judged.idle and one.judged.helper is None for one in threads_of(view, party.index)
-    )
+    own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
+    return any(one.judged.idle or listens(view, one) for one in own)
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:
@@ -211,11 +210,13 @@ def waits_for_child(view: JobView, party: Party) -> bool:
 
 
 def listens(view: JobView, party: Party) -> bool:
-    """Whether it waits for whoever connects: by itself, or by a thread of the library that it waits in."""
+    """Whether it waits for whoever connects, or reads from a connection on which it is owed nothing: by itself, or by a
+    thread of the library that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
-    peers = (one.processes for one in party.process.peers if one.thread in {party.lwp, *own})
-    return any(isinstance(one, Missing) and one.code == Code.ANYBODY for one in peers)
+    peers = [one for one in party.process.peers if one.thread in {party.lwp, *own}]
+    anybody = (isinstance(one.processes, Missing) and one.processes.code == Code.ANYBODY for one in peers)
+    return any(anybody) or any(one.unowed for one in peers)
 
 
 def _asks_another(party: Party) -> bool:

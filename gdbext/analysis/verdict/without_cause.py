@@ -68,10 +68,11 @@ def without_cause(view: JobView) -> Candidate:
         )
     elif alike:
         on_gpu = parties[0].kind not in ("gloo", "mpi", "io")
+        more = f"just takes a long time; a second {'sample' if view.given is Given.LIVE else 'dump'} can tell."
         text = (
             f"{start(who(parties))} {_all(parties)} wait in {where(parties[0])}; on the CPU side they look the same. "
-            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step just takes a long time; "
-            f"{'a second sample' if view.given is Given.LIVE else 'a second dump'} can tell."
+            f"Either the {'device or the ' if on_gpu else ''}network is stuck, or the step "
+            f"{'takes longer than gdbext looked.' if view.before and looked_long(view) else more}"
         )
         if view.gaps:
             text = (
@@ -99,7 +100,8 @@ def without_cause(view: JobView) -> Candidate:
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
-    may_go_on = may_go_on or nobody_asks(view) or (not looked_long(view) and _others_act(view, parties))
+    act = not looked_long(view) and (_others_act(view, parties) or _run_in_one_call(view, parties))
+    may_go_on = may_go_on or nobody_asks(view) or act
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -151,6 +153,14 @@ def _others_act(view: JobView, parties: Sequence[Party]) -> bool:
     fed = [party for party in parties if party.kind in FED_KINDS]
     beside = (one for party in fed for one in threads_of(view, party.index) if one.thread is not party.thread)
     return any(one.judged.helper is None and in_own_code(one) and is_alive(one) for one in beside)
+
+
+def _run_in_one_call(view: JobView, parties: Sequence[Party]) -> bool:
+    """Whether all are in the same call of MPI, which runs while it waits: it may have returned between the two copies,
+    and be called again."""
+    if view.given is not Given.LIVE or not view.has_two_looks or len({where(party) for party in parties}) > 1:
+        return False
+    return all(one.kind == "mpi" and one.thread is not None and has_run(one.thread) for one in parties)
 
 
 def _may_go_on(party: Party) -> bool:

@@ -267,6 +267,9 @@ def _heading(turn: Sequence[Edge]) -> str:
     place = " and ".join(processes[:_MOST_SIDES])
     if any(edge.kind == "left" for edge in turn):
         return f"No thread of {place} is left that could wake another one"
+    others = _unread_processes(turn)
+    if others:
+        return f"{start(label_list([*processes, *others]))} wait for each other"
     of = "" if place == ONLY else f" of {place}"
     if len(threads) == 1:
         several = any(edge.source.kind == "unknown" for edge in turn)
@@ -276,12 +279,17 @@ def _heading(turn: Sequence[Edge]) -> str:
     return f"{count} threads{of} {words}"
 
 
+def _unread_processes(turn: Sequence[Edge]) -> List[str]:
+    """Those on the circle of which only the kernel told what they wait for."""
+    return [edge.source.label for edge in turn if edge.source.kind == "process"]
+
+
 def _process(one: Node) -> str:
     return one.owner or one.label
 
 
 def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party], victims: Sequence[Party]) -> str:
-    count = len(_threads(turn))
+    count = len(_threads(turn)) + len(_unread_processes(turn))
     first = turn[0].source.thread if turn else None
     party = next((party for party in culprits if party.id == first), None)
     several = len({one.process for one in _threads(turn)}) > 1

@@ -6,9 +6,10 @@ Children and file locks, whose other end the kernel names itself, are in file_lo
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from gdbext.discovery.locks_pipes_sockets.event_loops import leaves_unread, only_wake_ups, watched
 from gdbext.discovery.locks_pipes_sockets.file_locks import lock_wait, waits_for_lock
@@ -24,7 +25,8 @@ from gdbext.discovery.locks_pipes_sockets.open_files import (
     read_fdinfo,
     states_and_names,
 )
-from gdbext.discovery.locks_pipes_sockets.sockets import connections, unix_sockets
+from gdbext.discovery.locks_pipes_sockets.sockets import LISTENS, Ends, socket_rows, unix_sockets
+from gdbext.discovery.locks_pipes_sockets.tcp_traffic import traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
@@ -60,6 +62,7 @@ class _Wait(NamedTuple):
     file: str
     end: Maybe[_End]
     writes: bool = False
+    unowed: bool = False  # as in Peer
 
 
 _Found = Union[_Wait, Peer]
@@ -202,7 +205,8 @@ def _is_empty(proc: ProcFS, pid: int, name: str) -> bool:
 
 def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) -> _Wait:
     inode = int(file[len("socket:[") : -1])
-    rows = connections(proc, pid)
+    table = list(socket_rows(proc, pid))
+    rows = {ends: found for ends, _, found in table}
     own = next((ends for ends, found in rows.items() if found == inode), None)
     if own is not None:
         text = f"tcp {own[0]} - {own[1]}"
@@ -213,7 +217,8 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
             other = next((rows[key] for key in places if key in rows), 0)
             text += NOT_ACCEPTED
         away = Missing("its other end is on another host, or in another network namespace")
-        return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away)
+        unowed = reads and _is_unowed(proc, pid, own, {ends[0] for ends, state, _ in table if state == LISTENS}, rows)
+        return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away, unowed=unowed)
     name = takes_datagrams(proc, pid, inode) if reads else None
     if name is not None:
         return _Wait(tid, f"{name}, datagrams", Missing("whoever knows its name may send to it", Code.SENDERS))
@@ -226,9 +231,22 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
     )
 
 
+def _is_unowed(proc: ProcFS, pid: int, own: Ends, listening_at: Collection[str], rows: Mapping[Ends, int]) -> bool:
+    """Whether nothing that it has sent on this connection waits for an answer. Who began to connect asks, who listens
+    answers; False where that is not known."""
+    ports = {address.rpartition(":")[2] for address in listening_at}
+    is_server, is_client = (address.rpartition(":")[2] in ports for address in own)
+    if is_server == is_client and (is_server or own[::-1] in rows):
+        return False
+    if proc.namespace(pid, "net") != proc.namespace(os.getpid(), "net"):
+        return False
+    carried = traffic([own]).get(own)
+    return carried is not None and carried.owes_nothing_to(is_server)
+
+
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
-        return Peer(thread=wait.tid, file=wait.file, processes=wait.end)
+        return Peer(thread=wait.tid, file=wait.file, processes=wait.end, unowed=wait.unowed)
     pids = sorted({pid for pid, access in held.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(
@@ -236,4 +254,4 @@ def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole
         )
     # The other end of what is written to is read; of what is read, it is written.
     unread = tuple(pid for pid in pids if wait.writes and leaves_unread(proc, pid, wait.end.file))
-    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids), unread_by=unread)
+    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids), unread_by=unread, unowed=wait.unowed)

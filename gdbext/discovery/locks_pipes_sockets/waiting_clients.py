@@ -10,15 +10,12 @@ acknowledges, ZeroMQ has messages that go one way. Their servers, and those of T
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
-import struct
-from typing import AbstractSet, Collection, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Collection, Dict, Mapping, Tuple
 
 from gdbext.discovery.locks_pipes_sockets.open_files import holders, states_and_names
-from gdbext.discovery.locks_pipes_sockets.sock_diag import Link
 from gdbext.discovery.locks_pipes_sockets.sockets import LISTENS, Ends, socket_rows, sockets_of
+from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic, traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.clients import WaitingClient
 
@@ -26,18 +23,6 @@ _AFTER = 5.0  # seconds for an answer before anybody is listed: most servers tak
 _MOST = 64  # clients, those first that have waited longest
 _MOST_ASKED = 1024  # connections of a process
 _ESTABLISHED = "01"
-_TCP, _INFO, _ANY_STATE, _NO_COOKIE = 6, 2, 0xFFFFFFFF, 0xFFFFFFFF  # INET_DIAG_INFO
-_SIZE = 72  # struct inet_diag_msg (linux/inet_diag.h)
-_UNREAD = 56  # offset of its idiag_rqueue
-_RECEIVED = 52  # of tcpi_last_data_recv, milliseconds ago (linux/tcp.h)
-_SEGMENTS_IN, _SEGMENTS_OUT = 152, 156  # of tcpi_data_segs_in and _out: Linux 4.6 and later
-
-
-class _Asked(NamedTuple):
-    """What a connection has brought, and nothing was sent back."""
-
-    seconds: float  # since the last of it came
-    unread: int  # bytes of it
 
 
 def waiting_clients(proc: ProcFS, job: AbstractSet[int]) -> Mapping[int, Tuple[WaitingClient, ...]]:
@@ -62,12 +47,12 @@ def waiting_clients(proc: ProcFS, job: AbstractSet[int]) -> Mapping[int, Tuple[W
             WaitingClient(
                 server=ends[0],
                 address=ends[1],
-                seconds=one.seconds,
+                seconds=one.since_received,
                 pids=owners.get(ends, ()),
                 names=states_and_names(proc, owners.get(ends, ()))[1],
                 unread=one.unread,
             )
-            for ends, one in sorted(some.items(), key=lambda pair: -pair[1].seconds)
+            for ends, one in sorted(some.items(), key=lambda pair: -pair[1].since_received)
             if job.isdisjoint(owners.get(ends, ()))
         )[:_MOST]
         for pid, some in late.items()
@@ -78,37 +63,7 @@ def _port(address: str) -> str:
     return address.rpartition(":")[2]
 
 
-def _late(connections: Collection[Ends]) -> Dict[Ends, _Asked]:
+def _late(connections: Collection[Ends]) -> Dict[Ends, Traffic]:
     """Those of these connections on which nothing was sent back, for so long."""
-    found: Dict[Ends, _Asked] = {}
-    with contextlib.suppress(OSError), Link() as link:
-        for ends in connections:
-            for fixed, attributes in link.ask(_request(ends), _SIZE):
-                asked = _read(fixed, attributes.get(_INFO, b""))
-                if asked is not None and asked.seconds >= _AFTER:
-                    found[ends] = asked
-    return found
-
-
-def _request(ends: Ends) -> bytes:
-    """struct inet_diag_req_v2 for the socket with these addresses."""
-    hosts, ports = zip(*(_host_and_port(address) for address in ends))
-    family = socket.AF_INET if len(hosts[0]) == 4 else socket.AF_INET6
-    head = struct.pack("=BBBBI", family, _TCP, 1 << (_INFO - 1), 0, _ANY_STATE)
-    addresses = b"".join(host.ljust(16, b"\0") for host in hosts)
-    return head + struct.pack(">HH", *ports) + addresses + struct.pack("=III", 0, _NO_COOKIE, _NO_COOKIE)
-
-
-def _host_and_port(address: str) -> Tuple[bytes, int]:
-    host, _, port = address.rpartition(":")
-    family, text = (socket.AF_INET6, host[1:-1]) if host.startswith("[") else (socket.AF_INET, host)
-    return socket.inet_pton(family, text), int(port)
-
-
-def _read(fixed: bytes, info: bytes) -> Optional[_Asked]:
-    """None where an answer has begun, where nothing was asked, and where this kernel does not count."""
-    if len(info) < _SEGMENTS_OUT + 4:
-        return None
-    ago, asked, answered = (struct.unpack_from("=I", info, at)[0] for at in (_RECEIVED, _SEGMENTS_IN, _SEGMENTS_OUT))
-    (unread,) = struct.unpack_from("=I", fixed, _UNREAD)
-    return _Asked(ago / 1e3, unread) if asked and not answered else None
+    asked = {ends: one for ends, one in traffic(connections).items() if one.received and not one.sent}
+    return {ends: one for ends, one in asked.items() if one.since_received >= _AFTER}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.running import for_ever, was_woken
 from gdbext.analysis.view.job_view import Party, threads_of
@@ -61,7 +61,7 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
     """Who is at the other end of what a thread of the graph waits for."""
     for peer in process.peers:
         party = threads.get(process.index, peer.thread)
-        if party is None or isinstance(peer.processes, Missing):
+        if party is None or isinstance(peer.processes, Missing) or peer.unowed:
             continue
         source = drawing.known(party)
         hub = drawing.find("condition", hub_of(process)) if is_own(process, peer) else None
@@ -133,13 +133,14 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
 def _own_holders(drawing: Drawing, process: RankSnapshot, node: Node, peer: Peer) -> None:
     """Of a lock that the waiting process itself has taken before, by another descriptor: the kernel does not tell which
     of its threads will let go of it. Threads of libraries do not know the file."""
-    others = [
-        party
-        for party in threads_of(drawing.view, process.index)
-        if party.judged.helper is None and party.lwp != peer.thread and party.thread is not None
-    ]
+    others = [party for party in _own_threads(drawing, process.index) if party.lwp != peer.thread]
     for party in others if len(others) <= _MOST_HOLDERS else ():
         drawing.join(node, drawing.of(party), "holds", "inferred", drawing.fact(party), ANY)
+
+
+def _own_threads(drawing: Drawing, index: int) -> List[Party]:
+    """Those of a process that no library has made for itself."""
+    return [one for one in threads_of(drawing.view, index) if one.judged.helper is None and one.thread is not None]
 
 
 def _rests(party: Party) -> bool:
@@ -149,7 +150,8 @@ def _rests(party: Party) -> bool:
 
 
 def _beyond(drawing: Drawing, threads: Threads, host: Optional[str], other: Node, waits: Tuple[Peer, ...]) -> None:
-    """What a process that was not asked for waits for: of a rank with several threads any may be at the other end."""
+    """What a process that was not asked for waits for: of a rank with several threads of its own any may be at the
+    other end."""
     for peer in () if drawing.waits(other) or (isinstance(other.state, str) and other.state != "external") else waits:
         ends = () if isinstance(peer.processes, Missing) else zip(peer.processes, peer.names, peer.states)
         others = [one for one in ends if one[0] != other.pid]
@@ -158,7 +160,7 @@ def _beyond(drawing: Drawing, threads: Threads, host: Optional[str], other: Node
         pid, name, state = others[0]
         index = threads.index.get((host, pid))
         member = threads.parties.get(index) if index is not None else None
-        if member is not None and len(member.process.threads) > 1:
+        if member is not None and len(_own_threads(drawing, member.index)) > 1:
             continue
         kind, now = ("lock", "holds") if peer.lock else ("peer", "other end")
         file = drawing.resource(kind, f"{other.id}:{peer.file}", peer.file)
