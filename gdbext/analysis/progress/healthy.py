@@ -11,6 +11,7 @@ from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
+from gdbext.analysis.progress.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import exits, is_main
@@ -44,6 +45,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or len(leaders) < len(others)
         or is_majority(others, view)
         or any(asks(one) or is_owed_answer(view, one) or _blocks_loop_of_server(one) for one in others)
+        or any(map(waits_for_task, others))
         or any(_waits_for_loop(view, party) or waits_for_child(view, party) or _lacks_main(party) for party in idle)
         or any(begun(view, party) for party in idle)
         or _may_follow_a_stuck_one(view, idle)

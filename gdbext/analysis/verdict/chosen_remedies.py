@@ -41,6 +41,7 @@ from gdbext.knowledge.dump_tools import (
     DumpTool,
 )
 from gdbext.knowledge.errors.compute_sanitizer import KINDS
+from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.knowledge.frames.system.linux_kernel import GPU_HELPERS, GPU_MODULE
 from gdbext.knowledge.labels import WAIT_GROUPS
 from gdbext.knowledge.log_lines.last_words import PROMPT, SAVED
@@ -69,7 +70,9 @@ def remedies(view: JobView, best: Candidate) -> Tuple[Remedy, ...]:
     if best.cause == "unknown" and not seen:  # helper threads alone: did their process end?
         kinds = {one.wait.kind for one in view.processes if WAIT_GROUPS[one.wait.kind] == "fatal"}
     if best.decided_by is not None:
-        return (Remedy(f"Run {best.decided_by}", _LONGER if view.parties else _HOST),)
+        of_tasks = {row.command: row.reason for row in RESULTS_OF_OTHERS.values()}
+        reason = of_tasks.get(best.decided_by, _LONGER if view.parties else _HOST)
+        return (Remedy(f"Run {best.decided_by}", reason),)
     fitting = [rule for rule in REMEDIES if rule.cause == best.cause and _holds(rule, view, best, kinds)]
     fitting = [rule for rule in fitting if not rule.last] or fitting
     shown = what_the_text_shows(view)

@@ -80,7 +80,7 @@ RULES = (
     python_thread(
         "ray-threads",
         r"_run|run|listen_error_messages\w*|print_logs|print_(error|worker)_\w+|_periodically_flush\w*|_publish_\w+|_poll_\w+",
-        r"ray/(_private/)?(import_thread|profiling|worker|log_monitor|memory_monitor|gcs_pubsub|utils|ray_logging\w*|usage/\w+)\.py$",
+        r"ray/(_private/)?(import_thread|profiling|worker|log_monitor|memory_monitor|gcs_pubsub|gc_collect_manager|utils|ray_logging\w*|usage/\w+)\.py$",
         "Ray: threads of a driver or worker that listen",
         "Ray background",
         leaf=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Tuple
+from typing import Mapping, NamedTuple, Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON
@@ -269,8 +269,21 @@ RULES = (
 INNERMOST = _innermost_collectives()
 """After all others: they go by names alone."""
 
-RESULTS_OF_OTHERS = ("ray-get",)
-"""Rules of waits for what other processes do, which no look need have read."""
+
+class TaskList(NamedTuple):
+    """What tells where a task is carried out."""
+
+    command: str
+    reason: str  # to run it
+
+
+RESULTS_OF_OTHERS: Mapping[str, TaskList] = {
+    RAY_GET: TaskList(
+        "ray list tasks --filter state!=FINISHED",
+        "it says on which node each task runs, or what it waits for; ray status says what is asked for in vain",
+    )
+}
+"""By rules of waits for what other processes do, which no look need have read (docs.ray.io, State CLI)."""
 
 REQUESTS = frozenset({"torch-rpc"})
 """Rules of waits for the answer to one request: it may be on its way while no process is seen to work on it."""
