@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from gdbext.knowledge.causes.slow import NO_RATE
+from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.knowledge.labels import BLOCKING, SLEEPING
 from gdbext.knowledge.runtimes.system_calls import POLL
 from gdbext.knowledge.runtimes.untimed_calls import ANSWERED_AT_ONCE
 from gdbext.model.job import JobSnapshot, RankSnapshot
+from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import ProcessJudgement, ThreadJudgement
@@ -99,6 +101,8 @@ def _went_on(thread: ThreadStack, one: ThreadJudgement) -> bool:
     if one.kind == "store-wait" and any(_ANSWERED_AT_ONCE.match(frame.function or "") for frame in thread.calls):
         return False
     deciding, limit = one.frame or 0, _polls_up_to(thread, max((one.frame or 0) + 1, one.engine_frame or 0))
+    if one.rule in RESULTS_OF_OTHERS:  # the library's own code looks for signals now and then
+        limit = max(limit, next((at for at, frame in enumerate(thread.calls) if frame.language == "python"), 0))
     over, changed = thread.left or 0, thread.still or 0
     if over >= limit or changed > limit:
         return True
@@ -181,4 +185,5 @@ def _calls(thread: ThreadStack, depth: int) -> _Place:
 
 
 def _values(thread: ThreadStack) -> List[object]:
-    return [value for frame in thread.calls for _, value in sorted(frame.captures.items())]
+    captured = (value for frame in thread.calls for _, value in sorted(frame.captures.items()))
+    return [value for value in captured if not isinstance(value, Missing)]

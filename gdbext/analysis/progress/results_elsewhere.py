@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Optional
 
-from gdbext.analysis.progress.own_work import is_independent_job
+from gdbext.analysis.progress.not_clear import longer_look
+from gdbext.analysis.progress.own_work import is_independent_job, looked_long
+from gdbext.analysis.progress.pool_tasks import inside_task
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without
 from gdbext.analysis.view.places import where
@@ -13,8 +15,9 @@ from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 
 
 def waits_for_task(party: Party) -> bool:
-    """Whether it waits for a result that any process may give. Of the parts of an engine more is known."""
-    return party.judged.rule in RESULTS_OF_OTHERS and party.process.engine is None
+    """Whether it waits for a result that any process may give, and not inside a task of its own. Of the parts of an
+    engine more is known."""
+    return party.judged.rule in RESULTS_OF_OTHERS and party.process.engine is None and not inside_task(party)
 
 
 def nobody_here_has_the_task(view: JobView) -> Optional[Candidate]:
@@ -36,7 +39,7 @@ def nobody_here_has_the_task(view: JobView) -> Optional[Candidate]:
         ),
         victims=tuple(waiting),
         evidence=evidence_of((), waiting),
-        decided_by=RESULTS_OF_OTHERS[waiting[0].judged.rule or ""].command,
+        decided_by=RESULTS_OF_OTHERS[waiting[0].judged.rule or ""].command if looked_long(view) else longer_look(view),
     )
 
 

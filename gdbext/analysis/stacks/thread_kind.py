@@ -15,6 +15,7 @@ from gdbext.knowledge.frames import MESSAGES, THREAD_NAMES
 from gdbext.knowledge.frames.helper_threads import CALLERS, POOL_SYMBOLS, TASK_POOLS
 from gdbext.knowledge.frames.python.interpreter import GIL_SYMBOLS
 from gdbext.knowledge.frames.python.python_helpers import WAITS_FOR_WORK
+from gdbext.knowledge.frames.python.python_libraries import WORKERS_IN_LOOPS
 from gdbext.knowledge.frames.system import code_owners
 from gdbext.knowledge.frames.system.libc import ASLEEP, JOINS, STUCK_HANDLER
 from gdbext.knowledge.labels import POLLING, RULE_GROUPS, WAIT_GROUPS
@@ -311,8 +312,9 @@ def _is_quiet(frame: Known) -> bool:
 
 
 def _does_more(server: FrameRule, rule: FrameRule) -> bool:
-    """Whether a thread with frames of a helper makes a public call that no helper makes, or called the pool itself."""
-    more = (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL
+    """Whether a thread with frames of a helper makes a public call that no helper makes, called the pool itself, or is
+    the worker of a library that waits for tasks in its event loop."""
+    more = (server.leaf and rule.rank >= API) or OUTER <= rule.rank < GIL or rule.id in WORKERS_IN_LOOPS
     return more or _calls_pool(rule) or rule.id in JOINS
 
 

@@ -363,10 +363,8 @@ def _party(process: RankSnapshot, judged: ProcessJudgement) -> Optional[Party]:
         )
     if best is None:
         return None
-    # Whatever its event loop belongs to, a main thread that waits for work in it, or an only thread, does the work.
-    own = len(process.threads) == 1 or (judged.threads[best].idle and is_main(process, process.threads[best]))
-    own = own and process.given is Given.LIVE
-    if judged.threads[best].helper is not None and not (own or _died(judged.threads[best])):
+    only = process.given is Given.LIVE and len(process.threads) == 1  # whatever started it, it does the work
+    if judged.threads[best].helper is not None and not (only or _died(judged.threads[best])):
         blocked = process.given in (Given.TEXT, Given.CORE) and judged.positions_where(_wants_lock)
         if not blocked:
             return None

@@ -6,6 +6,10 @@ from gdbext.knowledge.row_kinds import FrameRule
 
 RAY_GET = "ray-get"
 """Frame rule of a wait for the result of a task of Ray."""
+RAY_TASK = (
+    r"ray::core::(CoreWorker|TaskReceiver)::ExecuteTask|.*task_execution_handler|.*actor_method_executor$|_resume_span$"
+)
+"""What a worker's loop calls to carry out a task: _raylet.pyx, core_worker.cc, function_manager.py of Ray 2."""
 PMIX_CALLS = (
     r"(OPAL_MCA_PMIX\w*_)?PMI[xX2]?_(Fence|Get|Connect|Disconnect|Finalize|Abort|Spawn|Lookup|Barrier|KVS)\w*"
     r"|(pmix|opal_pmix)\w*_(fence|get|connect|disconnect)\w*$"
@@ -190,6 +194,7 @@ RULES = (
         "Ray: a worker waits for tasks",
         rank=LOCK,
         idle=True,
+        calls=RAY_TASK,
     ),
     step(
         RAY_GET,

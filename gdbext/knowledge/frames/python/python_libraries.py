@@ -7,7 +7,7 @@ from typing import Mapping, NamedTuple, Tuple
 
 from gdbext.knowledge.engines.frame_rows import python_wait
 from gdbext.knowledge.frame_precedence import PYTHON
-from gdbext.knowledge.frames.networks.fabrics import RAY_GET
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET, RAY_TASK
 from gdbext.knowledge.row_kinds import FrameRule
 
 _COLLECTIVES = (
@@ -222,6 +222,7 @@ RULES = (
         "a worker of Ray waits for tasks: normal",
         rank=PYTHON - 2,
         idle=True,
+        calls=RAY_TASK,
     ),
     python_wait(
         "ray-function",
@@ -277,6 +278,8 @@ class TaskList(NamedTuple):
     reason: str  # to run it
 
 
+WORKERS_IN_LOOPS = ("ray-idle", "ray-task-loop")
+"""Rules of workers that wait for tasks in an event loop of their library."""
 RESULTS_OF_OTHERS: Mapping[str, TaskList] = {
     RAY_GET: TaskList(
         "ray list tasks --filter state!=FINISHED",
