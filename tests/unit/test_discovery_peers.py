@@ -7,14 +7,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 
 import pytest
 
 from gdbext.discovery.locks_pipes_sockets import open_files, peers
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
-from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic
+from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic, traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOTHING, UNASKED, UNOPENED, UNSET
@@ -294,9 +293,11 @@ def test_who_reads_from_a_connection_is_owed_an_answer_only_where_it_asked():
             return tuple(not peer_of(RECEIVE, one.fileno()).unowed for one in (client, answers))
 
         def says(one, other):
-            time.sleep(0.02)  # the kernel's clock of connections counts in steps
             one.sendall(b"x")
             assert other.recv(1)
+            ends = tuple(f"127.0.0.1:{socket.getsockname()[1]}" for socket in (client, answers))
+            # The kernel's clock of connections counts in steps.
+            wait_until(lambda: min(traffic([ends])[ends][2:4]) >= 0.01, "the next message is seen to come later")
 
         with closing(client), closing(answers):
             assert owed() == (True, False)  # nobody has spoken yet: a client may wait for a greeting

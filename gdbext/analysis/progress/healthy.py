@@ -9,9 +9,9 @@ from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop
+from gdbext.analysis.progress.own_hangs.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
-from gdbext.analysis.progress.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import exits, is_main

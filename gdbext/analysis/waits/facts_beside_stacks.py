@@ -11,7 +11,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.analysis.causes import causes_in_logs, witness_evidence
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
-from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, results_elsewhere, running, slow
+from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
 from gdbext.analysis.progress.own_hangs import (
     background_collectives,
     blocked_signals,
@@ -23,6 +23,7 @@ from gdbext.analysis.progress.own_hangs import (
     kept_lock,
     loop_tasks,
     naps_for_ends,
+    results_elsewhere,
     taken_further_out,
     unanswered_requests,
 )
