@@ -232,3 +232,12 @@ def test_signals_that_every_thread_blocks(tmp_path, pending, blocked, signals):
         (tmp_path / "7" / "task" / str(tid) / "status").write_text(f"Name:\tx\nSigBlk:\t{mask:016x}\n")
     assert ProcFS(str(tmp_path)).held_back(7) == signals
     assert ProcFS(str(tmp_path)).held_back(8) == ()
+
+
+def test_who_alone_waits_for_the_waiters_of_a_condition_was_forked_from_a_process_that_had_them():
+    destroys = ("futex_wait@libc.so.6", "__GI___pthread_cond_destroy@libc.so.6", "~Queue@engine queue.h:22", JOINS[2])
+    alone = rank(0, thread(1, *destroys), pid=1, locks=(waits(1, "futex"),), handlers=())
+    found = verdict(alone)
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (0,))
+    beside = replace(alone, threads=(*alone.threads, thread(2, *ACCEPTS)))
+    assert verdict(beside).cause != "fork-after-cuda"  # its other thread may be about to leave that wait

@@ -25,6 +25,7 @@ _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
 _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
 _POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
 _FORK = regex(r"(_*(?:libc_|os_)?fork(?:_me|_child|_worker|_process)?|_launch)$")
+_DESTROYS = regex(r"_*(GI_+)?pthread_cond_destroy$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
 _EXIT = regex(EXITS)
 _ENDS_IN = regex(r"(.*join|cu(da)?[A-Z])")
@@ -77,7 +78,7 @@ def in_profiler(party: Party) -> bool:
 
 def left_by_fork(view: JobView, party: Party) -> Optional[str]:
     """How sure it is that a forked child waits for what only a thread of its parent could give; None: it may not."""
-    if not (_is_forked(party) or _has_program_of_parent(view, party)):
+    if not (_is_forked(party) or _has_program_of_parent(view, party) or _destroys_condition(party)):
         return None
     asked = wants_lock(party) or waits_for_result(party) or party.judged.rule in _POOLS
     by_handler = ended_by_handlers(party) and not asked
@@ -99,6 +100,13 @@ def _is_forked(party: Party) -> bool:
     shared = any(wait.shared for wait in own_locks(party))
     called = (name.rsplit(".", 1)[-1] for name in calls_of(party))
     return waits and alone and not shared and matches_any(_FORK, called)
+
+
+def _destroys_condition(party: Party) -> bool:
+    """The only thread of a process waits until nobody waits for a condition variable any more (glibc,
+    pthread_cond_destroy.c): whoever did so is in the process that it was forked from."""
+    stands = any(wait.still and not (wait.timed or wait.shared) for wait in own_locks(party))
+    return len(party.process.threads) == 1 and stands and matches_any(_DESTROYS, calls_of(party))
 
 
 def _waits_for_memory(party: Party) -> bool:
