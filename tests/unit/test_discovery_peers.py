@@ -300,7 +300,7 @@ def test_who_reads_from_a_connection_is_owed_an_answer_only_where_it_asked():
             wait_until(lambda: min(traffic([ends])[ends][2:4]) >= 0.01, "the next message is seen to come later")
 
         with closing(client), closing(answers):
-            assert owed() == (True, False)  # nobody has spoken yet: a client may wait for a greeting
+            assert owed() == (True, True)  # nobody has spoken yet: both may wait for a greeting
             says(answers, client)
             assert owed() == (False, False)
             says(client, answers)
@@ -324,6 +324,7 @@ def test_who_reads_from_a_connection_is_owed_an_answer_only_where_it_asked():
         (Traffic(0, 9, 5.0, 1.0, 0), True, True),
         (Traffic(0, 9, 5.0, 1.0, 0), False, False),
         (Traffic(0, 0, 5.0, 5.0, 0), False, False),
+        (Traffic(0, 0, 5.0, 5.0, 0), True, False),
     ],
 )
 def test_whose_word_was_the_last(carried, server, nothing):

@@ -30,17 +30,13 @@ class Traffic(NamedTuple):
     unread: int  # bytes that came and that nobody has read yet
 
     def owes_nothing_to(self, server: bool) -> bool:
-        """Whether the other end has nothing to answer to the one that reads here: a server that has spoken last, or was
-        asked nothing; a client to which the server has spoken last. Where both were in one moment, as the kernel's
-        clock has it, there must have been as many answers as questions."""
-        if server:
-            return not self.received or (bool(self.sent) and self._is_answer(self.sent, self.since_sent))
-        return bool(self.received) and (not self.sent or self._is_answer(self.received, self.since_received))
+        """Whether the other end has nothing to answer to the one that reads here: the `server` has spoken last.
 
-    def _is_answer(self, answers: int, since: float) -> bool:
-        """Whether the last of the answers came after the last question."""
-        apart = self.since_sent + self.since_received - 2 * since
-        return apart > 0 or (apart == 0 and 2 * answers == self.sent + self.received)
+        False where nobody has spoken: each may wait for the other one's first word. Where both were in one moment, as
+        the kernel's clock has it, there must have been as many answers as questions."""
+        sent, received = (self.sent, self.since_sent), (self.received, self.since_received)
+        (answers, answered), (questions, asked) = (sent, received) if server else (received, sent)
+        return answers > 0 and (not questions or answered < asked or (answered == asked and answers == questions))
 
 
 def traffic(connections: Collection[Ends]) -> Dict[Ends, Traffic]:
