@@ -585,14 +585,18 @@ def test_two_that_read_from_each_other_rest_where_no_answer_is_owed(unowed):
     assert (found.cause, found.finding) == (("not-a-hang", False) if unowed else ("other", True))
 
 
-def test_whoever_is_fed_by_a_thread_that_reads_what_nobody_owes_rests():
+@pytest.mark.parametrize("other", ["reads as well", "is elsewhere"])
+def test_whoever_is_fed_by_a_thread_that_reads_from_a_connection_at_rest_rests(other):
+    """Who has sent a part of an answer and is elsewhere may owe the rest of it."""
     reader = stack(*RECEIVES, "read_all@work.py:4", "run@threading.py:982", syscall=RECV, state="S", switches=0)
     waits = stack("sem_wait@libc.so.6", "Queue.get@queue.py:171", "serve@work.py:9", *MAIN, syscall=FUTEX, state="S",
                   switches=0)  # fmt: skip
-    peer = Peer(110, "tcp 127.0.0.1:1 - 127.0.0.1:2", (7,), ("S",), ("python",), unowed=True)
-    found = verdict(process(0, waits, reader, peers=(peer,)))
-    assert (found.cause, found.finding) == ("not-a-hang", False)
-    assert "waits for requests" in found.summary
+    ends = ("127.0.0.1:1", "127.0.0.1:2")
+    peer = Peer(110, f"tcp {' - '.join(ends)}", (101,), ("S",), ("python",), unowed=True)
+    back = replace(peer, thread=111, file=f"tcp {' - '.join(reversed(ends))}", processes=(100,))
+    peers = (back,) if other == "reads as well" else ()
+    found = verdict(process(0, waits, reader, peers=(peer,)), process(1, waits, reader, peers=peers))
+    assert (found.cause == "not-a-hang") is (other == "reads as well")
 
 
 MEETS = stack("ompi_sync_wait_mt@libopen-pal.so.40", "PMPI_Barrier@libmpi.so.40", "barrier@bench.py:39", *MAIN,

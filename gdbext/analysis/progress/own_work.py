@@ -34,6 +34,7 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
+from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
@@ -210,13 +211,23 @@ def waits_for_child(view: JobView, party: Party) -> bool:
 
 
 def listens(view: JobView, party: Party) -> bool:
-    """Whether it waits for whoever connects, or reads from a connection on which it is owed nothing: by itself, or by a
-    thread of the library that it waits in."""
+    """Whether it waits for whoever connects, or reads from a connection at rest: by itself, or by a thread of the
+    library that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
     peers = [one for one in party.process.peers if one.thread in {party.lwp, *own}]
     anybody = (isinstance(one.processes, Missing) and one.processes.code == Code.ANYBODY for one in peers)
-    return any(anybody) or any(one.unowed for one in peers)
+    return any(anybody) or any(is_at_rest(view, one) for one in peers)
+
+
+def is_at_rest(view: JobView, peer: Peer) -> bool:
+    """Whether both ends read from a connection, and neither has sent what waits for an answer: nor is the rest of
+    a long answer on its way."""
+    pids = () if isinstance(peer.processes, Missing) else peer.processes
+    _, _, ends = peer.file.partition("tcp ")
+    back = f"tcp {' - '.join(reversed(ends.split(' - ')))}"
+    others = (one.peers for one in view.snapshot.processes if one.pid in pids)
+    return peer.unowed and any(one.unowed and one.file == back for some in (*others, peer.then) for one in some)
 
 
 def _asks_another(party: Party) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from gdbext.analysis.progress.own_work import is_at_rest
 from gdbext.analysis.progress.running import for_ever, was_woken
 from gdbext.analysis.view.job_view import Party, threads_of
 from gdbext.analysis.waits.drawing import Drawing
@@ -61,7 +62,7 @@ def peers(drawing: Drawing, threads: Threads, process: RankSnapshot) -> None:
     """Who is at the other end of what a thread of the graph waits for."""
     for peer in process.peers:
         party = threads.get(process.index, peer.thread)
-        if party is None or isinstance(peer.processes, Missing) or peer.unowed:
+        if party is None or isinstance(peer.processes, Missing) or is_at_rest(drawing.view, peer):
             continue
         source = drawing.known(party)
         hub = drawing.find("condition", hub_of(process)) if is_own(process, peer) else None
