@@ -196,7 +196,8 @@ def is_serving(view: JobView, party: Party) -> bool:
 def _is_fed(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own that waits for requests."""
     own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
-    return any(one.judged.idle or listens(view, one) for one in own)
+    at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
+    return any(one.judged.idle or one.lwp in at_rest for one in own)
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:
