@@ -34,8 +34,8 @@ def keeps_gil(view: JobView) -> Optional[Candidate]:
     for index in range(len(view.processes)):
         threads = threads_of(view, index)
         keeper = next((one for one in threads if naps_with_gil(view, one) and one.group in _OF_ITS_OWN), None)
-        starved = [one for one in threads if one.kind == "gil" and _in_all_looks(view, one, None)]
-        if keeper is None or not starved or not _in_all_looks(view, keeper, True):
+        starved = [one for one in threads if one.kind == "gil" and in_all_looks(view, one)]
+        if keeper is None or not starved or not in_all_looks(view, keeper, True):
             continue
         if any(is_active(one) for one in threads if one.lwp != keeper.lwp):  # it may wait for native work
             continue
@@ -165,7 +165,7 @@ def _keeps_for_others(one: Party) -> bool:
     return one.thread is not None and one.thread.gil is True and one.group in (*COMMUNICATION, "init")
 
 
-def _in_all_looks(view: JobView, one: Party, gil: Optional[bool]) -> bool:
+def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:
     """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
     found = [_marks(look, one, gil) for look in (*view.before, view)]
     return bool(found[0]) and all(marks == found[0] for marks in found)

@@ -3,9 +3,10 @@ if that one is to do what the first looks for, neither gets on."""
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
@@ -13,7 +14,6 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, who
 from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 
@@ -63,7 +63,8 @@ def _said(kept: _Kept) -> str:
 def _kept(view: JobView) -> Optional[_Kept]:
     if not is_independent_job(view):
         return None
-    return next((one for one in _candidates(view) if all(_is_same(look, one) for look in view.before)), None)
+    found = (one for one in _candidates(view) if in_all_looks(view, one.keeper))
+    return next((one for one in found if all(_waits_there_too(look, one) for look in view.before)), None)
 
 
 def _candidates(view: JobView) -> Iterator[_Kept]:
@@ -84,20 +85,10 @@ def _naps(one: Party) -> bool:
     return thread is not None and one.judged.rule in OWN_SLEEPS and (thread.cpu or 0.0) < NO_RATE
 
 
-def _is_same(look: JobView, kept: _Kept) -> bool:
+def _waits_there_too(look: JobView, kept: _Kept) -> bool:
     was = look.same_process(kept.keeper.process)
-    if was is None:
-        return False
     same = (kept.wait.thread, kept.wait.address, kept.wait.owner)
-    now = _marks(kept.keeper.process, kept.keeper.lwp)
-    waited = any((one.thread, one.address, one.owner) == same for one in was.locks)
-    return waited and bool(now) and _marks(was, kept.keeper.lwp) == now
-
-
-def _marks(process: RankSnapshot, lwp: Optional[int]) -> Tuple[int, ...]:
-    """Of the local variables of a thread's Python functions; () where some were not read."""
-    marks = tuple(mark for thread in process.threads if thread.lwp == lwp for mark in thread.marks)
-    return marks if all(marks) else ()
+    return was is not None and any((one.thread, one.address, one.owner) == same for one in was.locks)
 
 
 LOST = (keeps_lock,)
