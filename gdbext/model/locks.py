@@ -81,6 +81,7 @@ class Peer:
     lock: bool = False  # it waits for a lock on the file, and these processes hold that
     unread_by: Tuple[int, ...] = ()  # those of them that wait for events, and not for this file's
     unowed: bool = False  # it reads from a connection on which nothing that it has sent waits for an answer
+    back: str = ""  # the same connection as the other end's `file` has it
     then: Tuple[Peer, ...] = ()  # what the only thread of the only one of these processes waits for in its turn
 
     @property

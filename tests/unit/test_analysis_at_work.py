@@ -577,8 +577,8 @@ def test_two_that_read_from_each_other_rest_where_no_answer_is_owed(unowed):
     """A client that the server has spoken to last, and the server, which waits for its next question."""
 
     def reads(number, function):
-        file = f"tcp 127.0.0.1:{number} - 127.0.0.1:{1 - number}"
-        peer = Peer(100 + number, file, (101 - number,), ("S",), ("python",), unowed=unowed)
+        file, back = (f"tcp 127.0.0.1:{one} - 127.0.0.1:{1 - one}" for one in (number, 1 - number))
+        peer = Peer(100 + number, file, (101 - number,), ("S",), ("python",), unowed=unowed, back=back)
         return process(number, stack(*RECEIVES, function, *MAIN, syscall=RECV, state="S", switches=0), peers=(peer,))
 
     found = verdict(reads(0, "subscribe@work.py:4"), reads(1, "publish@work.py:7"))
@@ -592,8 +592,9 @@ def test_whoever_is_fed_by_a_thread_that_reads_from_a_connection_at_rest_rests(o
     waits = stack("sem_wait@libc.so.6", "Queue.get@queue.py:171", "serve@work.py:9", *MAIN, syscall=FUTEX, state="S",
                   switches=0)  # fmt: skip
     ends = ("127.0.0.1:1", "127.0.0.1:2")
-    peer = Peer(110, f"tcp {' - '.join(ends)}", (101,), ("S",), ("python",), unowed=True)
-    back = replace(peer, thread=111, file=f"tcp {' - '.join(reversed(ends))}", processes=(100,))
+    file, back = (f"tcp {' - '.join(one)}" for one in (ends, reversed(ends)))
+    peer = Peer(110, file, (101,), ("S",), ("python",), unowed=True, back=back)
+    back = replace(peer, thread=111, file=back, back=file, processes=(100,))
     peers = (back,) if other == "reads as well" else ()
     found = verdict(process(0, waits, reader, peers=(peer,)), process(1, waits, reader, peers=peers))
     assert (found.cause == "not-a-hang") is (other == "reads as well")

@@ -303,6 +303,7 @@ def test_who_reads_from_a_connection_is_owed_an_answer_only_where_it_asked():
             assert owed() == (True, True)  # nobody has spoken yet: both may wait for a greeting
             says(answers, client)
             assert owed() == (False, False)
+            assert peer_of(RECEIVE, client.fileno()).back == peer_of(RECEIVE, answers.fileno()).file
             says(client, answers)
             assert owed() == (True, True)
             says(answers, client)

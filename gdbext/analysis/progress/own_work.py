@@ -225,10 +225,8 @@ def is_at_rest(view: JobView, peer: Peer) -> bool:
     """Whether both ends read from a connection, and neither has sent what waits for an answer: nor is the rest of
     a long answer on its way."""
     pids = () if isinstance(peer.processes, Missing) else peer.processes
-    _, _, ends = peer.file.partition("tcp ")
-    back = f"tcp {' - '.join(reversed(ends.split(' - ')))}"
     others = (one.peers for one in view.snapshot.processes if one.pid in pids)
-    return peer.unowed and any(one.unowed and one.file == back for some in (*others, peer.then) for one in some)
+    return peer.unowed and any(one.unowed and one.file == peer.back for some in (*others, peer.then) for one in some)
 
 
 def _asks_another(party: Party) -> bool:

@@ -62,7 +62,8 @@ class _Wait(NamedTuple):
     file: str
     end: Maybe[_End]
     writes: bool = False
-    unowed: bool = False  # as in Peer
+    unowed: bool = False  # this and the next one as in Peer
+    back: str = ""
 
 
 _Found = Union[_Wait, Peer]
@@ -218,7 +219,13 @@ def _socket(proc: ProcFS, pid: int, tid: int, file: str, reads: bool = False) ->
             text += NOT_ACCEPTED
         away = Missing("its other end is on another host, or in another network namespace")
         unowed = reads and _is_unowed(proc, pid, own, {ends[0] for ends, state, _ in table if state == LISTENS}, rows)
-        return _Wait(tid, text, _End(f"socket:[{other}]", None) if other else away, unowed=unowed)
+        return _Wait(
+            tid,
+            text,
+            _End(f"socket:[{other}]", None) if other else away,
+            unowed=unowed,
+            back=f"tcp {own[1]} - {own[0]}",
+        )
     name = takes_datagrams(proc, pid, inode) if reads else None
     if name is not None:
         return _Wait(tid, f"{name}, datagrams", Missing("whoever knows its name may send to it", Code.SENDERS))
@@ -246,7 +253,7 @@ def _is_unowed(proc: ProcFS, pid: int, own: Ends, listening_at: Collection[str],
 
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
-        return Peer(thread=wait.tid, file=wait.file, processes=wait.end, unowed=wait.unowed)
+        return Peer(thread=wait.tid, file=wait.file, processes=wait.end, unowed=wait.unowed, back=wait.back)
     pids = sorted({pid for pid, access in held.get(wait.end.file, ()) if access != wait.end.closed_to})
     if not pids and not whole:
         return Peer(
@@ -254,4 +261,12 @@ def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole
         )
     # The other end of what is written to is read; of what is read, it is written.
     unread = tuple(pid for pid in pids if wait.writes and leaves_unread(proc, pid, wait.end.file))
-    return Peer(wait.tid, wait.file, tuple(pids), *states_and_names(proc, pids), unread_by=unread, unowed=wait.unowed)
+    return Peer(
+        wait.tid,
+        wait.file,
+        tuple(pids),
+        *states_and_names(proc, pids),
+        unread_by=unread,
+        unowed=wait.unowed,
+        back=wait.back,
+    )
