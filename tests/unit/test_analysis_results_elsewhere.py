@@ -1,12 +1,11 @@
 """A driver of Ray waits for the result of a task that none of the processes that were read carries out."""
 
-from dataclasses import replace
-
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, MAIN, live, process
+from tests.unit.test_analysis_own_hangs import over_time
 
 GETS = ("futex_wait@libc.so.6", "ray::core::GetRequest::Wait@_raylet.so", "get@ray/_private/worker.py:3009")
 LOOPS = (
@@ -31,18 +30,13 @@ def idle_actor(number=1):
     return process(number, main, stack(*COLLECTS, syscall=FUTEX, state="S", switches=0))
 
 
-def seen(*processes, seconds=21.0):
-    now = replace(live(*processes), taken_at=seconds)
-    return judge(replace(now, earlier=(replace(now, taken_at=0.0),))).verdict
-
-
 @pytest.mark.parametrize(
     ("others", "says"),
     [((), "no worker was read"), ((idle_actor(),), "pid 101 waits for tasks")],
     ids=["alone", "idle"],
 )
 def test_the_task_may_run_elsewhere_or_wait_for_resources(others, says):
-    found = seen(driver(), *others)
+    found = over_time(driver(), *others)
     assert (found.cause, found.finding, found.decided_by) == (
         "unknown",
         False,
@@ -62,4 +56,4 @@ def test_an_actor_that_works_has_the_task():
             "__pyx_f_3ray_7_raylet_task_execution_handler@_raylet.so", "ray::core::CoreWorker::ExecuteTask@_raylet.so",
             *LOOPS[2:])  # fmt: skip
     works = stack("SHA256_Update@libcrypto.so.3", *task, *MAIN, state="R", switches=20, cpu=0.9)
-    assert seen(driver(), process(1, works)).cause == "not-a-hang"
+    assert over_time(driver(), process(1, works)).cause == "not-a-hang"

@@ -212,8 +212,8 @@ def waits_for_child(view: JobView, party: Party) -> bool:
 
 
 def listens(view: JobView, party: Party) -> bool:
-    """Whether it waits for whoever connects, or reads from a connection at rest: by itself, or by a thread of the
-    library that it waits in."""
+    """Whether it accepts connections, or reads from one on which no answer is due: itself, or a thread of the library
+    that it waits in."""
     helper = BY_THREADS.get(party.judged.rule or "")
     own = {one.lwp for one in threads_of(view, party.index, lambda one: one.helper == helper)} if helper else set()
     peers = [one for one in party.process.peers if one.thread in {party.lwp, *own}]
@@ -222,8 +222,7 @@ def listens(view: JobView, party: Party) -> bool:
 
 
 def is_at_rest(view: JobView, peer: Peer) -> bool:
-    """Whether both ends read from a connection, and neither has sent what waits for an answer: nor is the rest of
-    a long answer on its way."""
+    """Whether both ends read from a connection, and no answer is due on it."""
     pids = () if isinstance(peer.processes, Missing) else peer.processes
     others = (one.peers for one in view.snapshot.processes if one.pid in pids)
     return peer.unowed and any(one.unowed and one.file == peer.back for some in (*others, peer.then) for one in some)

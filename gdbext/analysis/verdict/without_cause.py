@@ -99,9 +99,11 @@ def without_cause(view: JobView) -> Candidate:
         text = f"{start(in_places(parties))}. {late}"
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
-    may_go_on = view.given is Given.LIVE and view.has_two_looks and any(map(_may_go_on, parties))
-    act = not looked_long(view) and (_others_act(view, parties) or _run_in_one_call(view, parties))
-    may_go_on = may_go_on or nobody_asks(view) or act
+    acts = any(map(_may_go_on, parties))
+    acts = acts or (
+        not looked_long(view) and (_others_act(view, parties) or (alike and all(map(_runs_in_mpi, parties))))
+    )
+    may_go_on = nobody_asks(view) or (view.given is Given.LIVE and view.has_two_looks and acts)
     return Candidate(
         cause="unknown",
         confidence="low",
@@ -148,19 +150,15 @@ def _all(parties: Sequence[Party]) -> str:
 
 def _others_act(view: JobView, parties: Sequence[Party]) -> bool:
     """Whether a thread beside one that waits for any thread of its process sleeps for a moment: it may be the one."""
-    if view.given is not Given.LIVE or not view.has_two_looks:
-        return False
     fed = [party for party in parties if party.kind in FED_KINDS]
     beside = (one for party in fed for one in threads_of(view, party.index) if one.thread is not party.thread)
     return any(one.judged.helper is None and in_own_code(one) and is_alive(one) for one in beside)
 
 
-def _run_in_one_call(view: JobView, parties: Sequence[Party]) -> bool:
-    """Whether all are in the same call of MPI, which runs while it waits: it may have returned between the two copies,
-    and be called again."""
-    if view.given is not Given.LIVE or not view.has_two_looks or len({where(party) for party in parties}) > 1:
-        return False
-    return all(one.kind == "mpi" and one.thread is not None and has_run(one.thread) for one in parties)
+def _runs_in_mpi(party: Party) -> bool:
+    """Whether it is in a call of MPI, which runs while it waits: it may have returned between the two copies, and be
+    called again."""
+    return party.kind == "mpi" and party.thread is not None and has_run(party.thread)
 
 
 def _may_go_on(party: Party) -> bool:

@@ -18,66 +18,66 @@ from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 
 
-class _Kept(NamedTuple):
+class _HeldLock(NamedTuple):
     wait: LockWait
-    keeper: Party
-    waiting: Party
+    holder: Party
+    waiter: Party
 
 
 def keeps_lock(view: JobView) -> Optional[Candidate]:
     """In all looks, over as long as an endless loop takes to be called one, the same thread had the lock, as memory
     shows, with the same local variables, and the other one waited for it."""
-    kept = _kept(view) if looked_long(view) else None
-    if kept is None:
+    held = _held_while_napping(view) if looked_long(view) else None
+    if held is None:
         return None
     summary = (
-        f"{start(_said(kept))} and was seen to do nothing else. If it looks for something that {who([kept.waiting])} "
+        f"{start(_said(held))} and was seen to do nothing else. If it looks for something that {who([held.waiter])} "
         "is to do, neither gets on: release the lock before you wait."
     )
     return Candidate(
         cause="lock-order-deadlock",
         confidence="low",
         summary=summary,
-        culprits=(kept.keeper,),
-        evidence=evidence_of([kept.keeper], [kept.waiting]),
+        culprits=(held.holder,),
+        evidence=evidence_of([held.holder], [held.waiter]),
     )
 
 
 def may_keep_lock(view: JobView) -> Optional[Candidate]:
     """The same for a shorter time."""
-    kept = None if looked_long(view) else _kept(view)
-    if kept is None:
+    held = None if looked_long(view) else _held_while_napping(view)
+    if held is None:
         return None
-    text = f"It is not clear yet whether anything hangs: {_said(kept).rstrip(',')}."
-    return not_clear(view, text, evidence_of((), [kept.keeper, kept.waiting]))
+    text = f"It is not clear yet whether anything hangs: {_said(held).rstrip(',')}."
+    return not_clear(view, text, evidence_of((), [held.holder, held.waiter]))
 
 
-def _said(kept: _Kept) -> str:
-    waiting, keeper = who([kept.waiting]), who([kept.keeper])
+def _said(held: _HeldLock) -> str:
+    waiter, holder = who([held.waiter]), who([held.holder])
     return (
-        f"{waiting} waits in {closed(where(kept.waiting))} for a lock that {keeper} holds, which sleeps again and "
-        f"again in {closed(where(kept.keeper))}"
+        f"{waiter} waits in {closed(where(held.waiter))} for a lock that {holder} holds, which sleeps again and "
+        f"again in {closed(where(held.holder))}"
     )
 
 
-def _kept(view: JobView) -> Optional[_Kept]:
+def _held_while_napping(view: JobView) -> Optional[_HeldLock]:
     if not is_independent_job(view):
         return None
-    found = (one for one in _candidates(view) if in_all_looks(view, one.keeper))
+    found = (one for one in _candidates(view) if in_all_looks(view, one.holder))
     return next((one for one in found if all(_waits_there_too(look, one) for look in view.before)), None)
 
 
-def _candidates(view: JobView) -> Iterator[_Kept]:
+def _candidates(view: JobView) -> Iterator[_HeldLock]:
     for process in view.snapshot.processes:
         waits = [wait for wait in process.locks if wait.still and wait.owner_process is None]
         if not waits:
             continue
         threads = {one.lwp: one for one in threads_of(view, process.index) if one.judged.helper is None}
         for wait in waits:
-            keeper = None if isinstance(wait.owner, Missing) else threads.get(wait.owner)
-            waiting = threads.get(wait.thread)
-            if waiting is not None and keeper is not None and _naps(keeper):
-                yield _Kept(wait, keeper, waiting)
+            holder = None if isinstance(wait.owner, Missing) else threads.get(wait.owner)
+            waiter = threads.get(wait.thread)
+            if waiter is not None and holder is not None and _naps(holder):
+                yield _HeldLock(wait, holder, waiter)
 
 
 def _naps(one: Party) -> bool:
@@ -85,9 +85,9 @@ def _naps(one: Party) -> bool:
     return thread is not None and one.judged.rule in OWN_SLEEPS and (thread.cpu or 0.0) < NO_RATE
 
 
-def _waits_there_too(look: JobView, kept: _Kept) -> bool:
-    was = look.same_process(kept.keeper.process)
-    same = (kept.wait.thread, kept.wait.address, kept.wait.owner)
+def _waits_there_too(look: JobView, held: _HeldLock) -> bool:
+    was = look.same_process(held.holder.process)
+    same = (held.wait.thread, held.wait.address, held.wait.owner)
     return was is not None and any((one.thread, one.address, one.owner) == same for one in was.locks)
 
 
