@@ -72,6 +72,10 @@ def test_a_function_that_waits(text, kind):
         "recv_bytes multiprocessing/connection.py < serve_client multiprocessing/managers.py",
         "wait threading.py < wait grpc/_common.py < wait_for_termination grpc/_server.py < serve a.py",
         "sleep gunicorn/arbiter.py < run gunicorn/arbiter.py",
+        "read_response redis/connection.py < parse_response redis/client.py < BasicKeyCommands.blmove redis/commands/core.py < f a.py",
+        "parse_response redis/client.py < bzpopmin redis/commands/core.py < f a.py",
+        "can_read redis/connection.py < parse_response redis/client.py < PubSub.get_message redis/client.py < f a.py",
+        "poll pika/adapters/select_connection.py < start_consuming pika/adapters/blocking_connection.py < f a.py",
         "get multiprocessing/queues.py < async_loop megatron/core/dist_checkpointing/strategies/async_utils.py",
         "_recv_msg torch/_inductor/compile_worker/subproc_pool.py < main torch/_inductor/compile_worker/subproc_pool.py",
         "join tensorflow/python/training/server_lib.py < main a.py",
@@ -88,6 +92,17 @@ def test_a_function_that_waits(text, kind):
 )
 def test_a_process_without_work_is_idle(text):
     assert judged(text, MAIN).idle
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parse_response redis/client.py < BasicKeyCommands.get redis/commands/core.py < f a.py",
+        "acquire a.py < g a.py < handle_message redis/client.py < get_message redis/client.py < f a.py",
+    ],
+)
+def test_who_asks_a_broker_or_handles_its_message_is_not_idle(text):
+    assert not judged(text, MAIN).idle
 
 
 @pytest.mark.parametrize(
