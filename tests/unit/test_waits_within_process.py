@@ -11,6 +11,7 @@ from gdbext.capture.locks_in_memory.lock_context import Surroundings
 from gdbext.capture.locks_in_memory.mutex_owners import resolve
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, LET_GO, NO_OWNER
+from gdbext.model.activity import Activity
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait, Peer
 from gdbext.model.missing import Missing
@@ -55,6 +56,8 @@ def verdict(*ranks):
         (pool(waits(2, "futex")), "medium"),
         (pool(waits(2, "semaphore"), handlers=(2, 11, 32), python="3.11"), "medium"),
         (pool(waits(2), handlers=None, source="core"), "medium"),
+        (pool(waits(2, "semaphore"), handlers=(15,)), "low"),  # which only ends the program
+        (pool(waits(2, "semaphore"), handlers=(15, 17), activity=Activity(1.0)), "low"),
         (rank(0, thread(1), pid=1, locks=(waits(1),), handlers=()), "high"),
         (pool(waits(2), waits(3, "mutex", 2), threads=(thread(3),)), "high"),
         (pool(waits(2), threads=(thread(3, state="Z"),)), "high"),
@@ -75,7 +78,8 @@ def test_nobody_is_left(process, confidence):
         (pool(waits(2), waits(3), threads=(thread(3), thread(4))), "thread 4 is in work"),  # a wait that nobody saw
         (pool(waits(2), waits(3, timed=True), threads=(thread(3),)), "thread 3 waits with a time-out"),
         (pool(waits(2), waits(3, "semaphore", shared=True), threads=(thread(3),)), "other processes share"),
-        (pool(waits(2, "semaphore"), waits(3), threads=(thread(3),), handlers=(15,)), "handler of signal 15"),
+        (pool(waits(2, "semaphore"), waits(3), threads=(thread(3),), handlers=(10,)), "handler of signal 10"),
+        (pool(waits(2, "semaphore"), handlers=(15, 17)), "handler of signal 17"),  # a child may end
         (pool(waits(2), waits(3), threads=(thread(3),), handlers=(2,)), "handler of signal 2"),  # of no Python
         (pool(waits(2, "semaphore"), handlers=None, source="core"), "may be woken by a signal handler"),
         (pool(waits(2), waits(3, "condvar", LET_GO), threads=(thread(3),)), "thread 3 is about to resume"),
@@ -91,6 +95,10 @@ def test_a_way_out_leaves_it_open_and_is_told(process, why):
     assert (found.cause, found.culprits) == ("unknown", ())
     told = [line.text for line in found.evidence if "what may wake the waiting threads" in line.text]
     assert why in "".join(told) or why == "not all of the process was read"
+
+
+def test_who_waits_to_be_told_to_end_may_do_so():
+    assert verdict(rank(0, thread(1), pid=1, locks=(waits(1, "semaphore"),), handlers=(15,))).cause == "unknown"
 
 
 def test_a_rank_that_waits_for_others_is_not_left_alone():

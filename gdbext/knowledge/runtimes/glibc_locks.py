@@ -103,6 +103,11 @@ OF_RUNTIMES = {
 KEYBOARD = 2
 """SIGINT: Python always has a handler for it, which ends what waits with an exception (signal, default_int_handler)."""
 
+TOLD_TO_END = 15
+"""SIGTERM: what its handler lets go on is the end of the program."""
+CHILD_ENDED = 17
+"""SIGCHLD: it comes to who has children."""
+
 BY_HANDLER = {"semaphore": True, "futex": True, "condvar": False}
 """Waits that a signal handler can end, and whether it may: it may post a semaphore, and must not wake a condition
 variable (signal-safety(7)); some do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.analysis.progress.running import handler_of
@@ -13,7 +14,7 @@ from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
-from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, NO_OWNER
+from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, CHILD_ENDED, KEYBOARD, NO_OWNER, TOLD_TO_END
 from gdbext.model.codes import ReadState
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
@@ -156,13 +157,25 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait, joins: b
 def _handler(process: RankSnapshot, kind: str) -> Optional[str]:
     if process.handlers is None:
         return "may be woken by a signal handler, if the process has one" if BY_HANDLER[kind] else None
-    handler = handler_of(process)
+    handler = handler_of(replace(process, handlers=_that_wake(process)))
     return f"may be woken by the handler of signal {handler}" if handler is not None else None
+
+
+def _that_wake(process: RankSnapshot) -> Tuple[int, ...]:
+    """Signals whose handlers may let a thread go on; not those that only end the program, where its main thread waits
+    for the end of a thread already."""
+    handlers, activity = process.handlers or (), process.activity
+    if not any(wait.kind == "join" and wait.thread == process.pid for wait in process.locks):
+        return handlers
+    childless = activity is not None and not (activity.children or activity.ended or activity.resting)
+    return tuple(one for one in handlers if one != TOLD_TO_END and not (one == CHILD_ENDED and childless))
 
 
 def _strength(process: RankSnapshot, wait: LockWait) -> str:
     """Of a wait that two looks saw, or one look at threads that all stood still."""
     by_keyboard = wait.kind in BY_HANDLER and (process.handlers is None or KEYBOARD in process.handlers)
+    if wait.kind in BY_HANDLER and handler_of(process) is not None:
+        return "assumed"
     if wait.kind == "futex" or (by_keyboard and (BY_HANDLER[wait.kind] or process.handlers is None)):
         return "inferred"
     return "proven" if wait.still else "named"
