@@ -148,6 +148,33 @@ def test_who_asks_again_and_again_for_messages_of_children_that_have_failed(acti
     assert ("children have ended with an error: pid 98 (python, status 1)" in found.summary) == found.finding
 
 
+READS_OUTPUT = ("poll@libc.so.6", "Popen._communicate@subprocess.py:2108", "run@tool.py:4")
+ENDED = Activity(1.0, ended=(Ended("sh", 98, 9),))
+
+
+@pytest.mark.parametrize(
+    ("activity", "holder", "state", "found"),
+    [
+        (ENDED, 77, "S", True),
+        (Activity(1.0), 77, "S", False),
+        (replace(ENDED, children=(Child("cc1", 9, 0.9),)), 77, "S", False),
+        (replace(ENDED, resting=1), 77, "S", False),
+        (ENDED, 77, "R", False),
+        (ENDED, 101, "S", False),
+    ],
+    ids=["an outsider keeps it open", "no child ended", "a child works", "a child is there", "it writes", "of the job"],
+)
+def test_who_reads_the_output_of_a_child_that_has_ended(activity, holder, state, found):
+    pipe = Peer(100, "pipe:[7]", (holder,), (state,), ("sleep",))
+    reads = stack(*READS_OUTPUT, *MAIN, syscall=(7, 1, 2, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0)
+    other = process(1, stack(*READS_OUTPUT, *MAIN, state="S", switches=0))
+    verdict = judge(
+        live(process(0, reads, activity=activity, peers=(pipe,)), *([other] if holder == 101 else []))
+    ).verdict
+    assert ("pid 98 (sh, SIGKILL), has ended, but pid 77 (sleep) still has" in verdict.summary) == found
+    assert (verdict.cause == "other") == found
+
+
 ONE_NAP = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "acquire@engine.py:8")
 
 

@@ -1,11 +1,11 @@
-"""A poll of one file is the read or write that it waits to make."""
+"""A poll of one file is the read or write that it waits to make; one of several to read has their descriptors."""
 
 import struct
 
 import pytest
 
 from gdbext.capture.without_stop.polled_file import as_read_or_write
-from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, PPOLL, READ, WRITE
+from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, POLLED, PPOLL, READ, WRITE
 
 EVER = 0xFFFFFFFF
 
@@ -36,3 +36,14 @@ def test_several_files_a_limit_or_memory_that_cannot_be_read(call):
 def test_nothing_that_is_asked_for_and_no_descriptor():
     call = (POLL, 0x10, 1, EVER, 0, 0, 0)
     assert read_as(*call, events=0) == call and read_as(*call, descriptor=-1) == call
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [(((7, 1), (9, 3)), (POLLED, 7, 9)), (((7, 1), (-1, 1)), (READ, 7, 0, 0, 0, 0, 0)), (((7, 1), (9, 4)), None)],
+    ids=["two to read", "one of them closed", "one to write"],
+)
+def test_several_files(files, found):
+    call = (POLL, 0x10, 2, EVER, 0, 0, 0)
+    data = b"".join(struct.pack("<ihh", descriptor, events, 0) for descriptor, events in files)
+    assert tuple(as_read_or_write(call, lambda _, size: data if size == 16 else None)) == (found or call)

@@ -15,6 +15,7 @@ from gdbext.discovery.locks_pipes_sockets import open_files, peers
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic, traffic
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.knowledge.runtimes.system_calls import POLLED
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOTHING, UNASKED, UNOPENED, UNSET
 from gdbext.model.missing import Missing
@@ -24,10 +25,9 @@ READ, WRITE, SEND, RECEIVE, EPOLL_WAIT = 0, 1, 44, 45, 232
 MQ_SEND, MQ_RECEIVE = 242, 243
 
 
-def peer_of(number, descriptor):
-    found = waits_for(
-        ProcFS(), os.getpid(), {1: (number, descriptor, 0, 0, 0, 0, 0), 2: None, 3: (202, 1, 2, 3, 4, 5, 6)}
-    )
+def peer_of(number, *descriptors):
+    call = (number, *descriptors) if number == POLLED else (number, *descriptors, 0, 0, 0, 0, 0)
+    found = waits_for(ProcFS(), os.getpid(), {1: call, 2: None, 3: (202, 1, 2, 3, 4, 5, 6)})
     assert len(found) <= 1
     return found[0] if found else None
 
@@ -40,6 +40,19 @@ def test_the_ends_of_a_pipe():
     os.close(writer)
     assert not peer_of(READ, reader).processes  # its own end is not the other one
     os.close(reader)
+
+
+def test_any_of_several_pipes_will_do():
+    reader, writer = os.pipe()
+    other, unwritten = os.pipe()
+    os.close(unwritten)
+    assert peer_of(POLLED, other, reader).processes == (os.getpid(),)
+    os.close(writer)
+    assert not peer_of(POLLED, other, reader).processes
+    with closing(socket.socket()) as one:
+        assert peer_of(POLLED, reader, one.fileno()) is None
+    os.close(reader)
+    os.close(other)
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")])

@@ -64,6 +64,7 @@ class _Wait(NamedTuple):
     writes: bool = False
     unowed: bool = False  # this and the next one as in Peer
     back: str = ""
+    others: Tuple[_End, ...] = ()  # of more files, any of which will do
 
 
 _Found = Union[_Wait, Peer]
@@ -87,8 +88,9 @@ def waits_for(
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
         if found is not None:
             waits.append(found)
-    wanted = {wait.end for wait in waits if isinstance(wait, _Wait) and isinstance(wait.end, _End)}
-    held, whole = holders(proc, {end.file for end in wanted}) if wanted else ({}, True)
+    wanted = {end for wait in waits if isinstance(wait, _Wait) for end in (wait.end, *wait.others)}
+    files = {end.file for end in wanted if isinstance(end, _End)}
+    held, whole = holders(proc, files) if files else ({}, True)
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, held, whole) for wait in waits)
     return tuple(replace(peer, then=_peer_waits(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
@@ -116,6 +118,8 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return other
     if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
         return _own_events(proc, pid, tid, descriptor)
+    if number == known.POLLED:
+        return _any_pipe(proc, pid, tid, call[1:])
     if number == known.IO_URING_ENTER:
         return _ring(proc, pid, tid, call)
     if number not in READS and number not in WRITES:
@@ -131,6 +135,15 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     if link == _PIDFD:
         return ends(proc, tid, field("Pid", read_fdinfo(proc, pid, str(descriptor))) or 0)
     return _timer(proc, pid, tid, descriptor) if link == _TIMER else None
+
+
+def _any_pipe(proc: ProcFS, pid: int, tid: int, descriptors: Sequence[int]) -> Optional[_Wait]:
+    """A wait until one of several pipes can be read, as for the output and the errors of a child."""
+    files = [file_of(proc, pid, str(one)) for one in descriptors]
+    if not all(file.startswith("pipe:") for file in files):
+        return None
+    first, *others = (_End(file, 0) for file in files)
+    return _Wait(tid, files[0], first, others=tuple(others))
 
 
 def _ring(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[Peer]:
@@ -254,7 +267,8 @@ def _is_unowed(proc: ProcFS, pid: int, own: Ends, listening_at: Collection[str],
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
         return Peer(thread=wait.tid, file=wait.file, processes=wait.end, unowed=wait.unowed, back=wait.back)
-    pids = sorted({pid for pid, access in held.get(wait.end.file, ()) if access != wait.end.closed_to})
+    ends = (wait.end, *wait.others)
+    pids = sorted({pid for end in ends for pid, access in held.get(end.file, ()) if access != end.closed_to})
     if not pids and not whole:
         return Peer(
             thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")

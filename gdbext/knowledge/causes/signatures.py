@@ -277,6 +277,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "stopped-holder",
             "spins_for_dead_child",
             "rests_without_child",
+            "waits_for_output_of_dead_child",
             "request_unanswered",
             "nobody_answers",
             "cut_off",

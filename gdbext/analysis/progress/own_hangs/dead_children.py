@@ -1,5 +1,5 @@
-"""Processes whose child was killed, and which act as if it were there: they look at memory again and again for what it
-was to write, or rest."""
+"""Processes whose child has ended, and which act as if it were there: they look at memory again and again for what it
+was to write, read its output to the end, or rest."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from gdbext.analysis.progress.running import has_acted, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.runtimes.signals import FATAL
 from gdbext.model.activity import Ended
+from gdbext.model.missing import Missing
 from gdbext.model.verdict import Evidence
 
 _MOST_NAMED = 3
+_READS = ("io", "ipc-queue")
 _CRASHES = (signal.SIGKILL, *FATAL)
 
 
@@ -76,6 +78,43 @@ def rests_without_child(view: JobView) -> Optional[Candidate]:
     )
 
 
+def waits_for_output_of_dead_child(view: JobView) -> Optional[Candidate]:
+    """It reads a pipe to its end; its child has ended, and a process that is none of the job's has the other end."""
+    found = ((party, _outsider(view, party)) for party in view.parties)
+    reader, outsider = next(((one, other) for one, other in found if other), (None, ""))
+    if reader is None or reader.process.activity is None:
+        return None
+    child = reader.process.activity.ended[0]
+    summary = (
+        f"{start(who([reader]))} waits in {closed(where(reader))} for the end of what its child writes. That "
+        f"child, {ended_child(child)}, has ended, but {outsider} still has the pipe open: most likely the child "
+        "started that process."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=(reader,),
+        victims=tuple(parties_without(view.parties, [reader])),
+        evidence=(*evidence_of([reader], ()), *_ended([(child, reader.index)])),
+    )
+
+
+def _outsider(view: JobView, party: Party) -> str:
+    """The process beyond the job that has the other end of the pipe which it reads, and sleeps; "" where none has, or
+    its own children are there."""
+    activity = party.process.activity
+    if activity is None or not activity.ended or activity.children or activity.resting:
+        return ""
+    ours = {process.pid for process in view.snapshot.processes}
+    for peer in party.process.peers:
+        pids = () if isinstance(peer.processes, Missing) else peer.processes
+        reads = peer.thread == party.lwp and peer.file.startswith("pipe:") and party.kind in _READS
+        if reads and pids and ours.isdisjoint(pids) and set(peer.states) == {"S"}:
+            return f"pid {pids[0]} ({peer.names[0]})"
+    return ""
+
+
 def _crashed(party: Party) -> bool:
     """Whether it is idle, and a child of it was killed or crashed."""
     return party.judged.idle and any(one.signal in _CRASHES for one in _died(party))
@@ -113,4 +152,4 @@ def _spins(view: JobView, party: Party) -> bool:
     return any(map(is_yielding, same)) and seconds_in_place(view, party, ()) >= view.spinning_after
 
 
-LOST = (spins_for_dead_child, rests_without_child)
+LOST = (spins_for_dead_child, rests_without_child, waits_for_output_of_dead_child)
