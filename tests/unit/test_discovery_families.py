@@ -29,7 +29,7 @@ def test_children_of_a_rank_inherit_its_variables(tree):
     tree.torch_rank(32, 21, 1, 2, title="python -c from multiprocessing.resource_tracker import main;main(4)")
     jobs, others = found(tree)
     assert jobs == [{0: 20, 1: 21}]
-    assert others == {10: "launcher", 30: "child of rank 1", 31: "child of rank 1", 32: "helper"}
+    assert others == {10: "launcher", 30: "child of rank 1", 31: "child of rank 1", 32: "resource tracker"}
 
 
 def _ranks_with_threads(tree, parent, *numbers):

@@ -112,7 +112,7 @@ def test_vllm_workers_and_what_is_around_them(tree):
     assert ranks_of(job) == {0: 20, 1: 21, 2: 22, 3: 23}
     assert dict(job.ranks[2].labels) == {"pp": 1, "tp": 0}
     assert (job.engine, job.world_size, job.absent) == ("vllm", 4, ())
-    assert roles_of(job) == {10: "front end", 11: "engine core", 12: "front end", 13: "helper"}
+    assert roles_of(job) == {10: "front end", 11: "engine core", 12: "front end", 13: "resource tracker"}
     assert {one.pid: one.role for one in job.serving} == {10: "front end 0", 11: "engine core", 12: "front end 1"}
 
 
@@ -419,7 +419,17 @@ def test_several_jobs_below_one_pid_are_listed(tree, monkeypatch):
     ]
     for pid in (20, 21, 22):
         assert [rank.pid for rank in only(tree, pids=(pid,)).ranks] == [21, 22], "each line chooses its job"
-    assert [rank.pid for rank in only(tree, pids=(21, 31)).ranks] == [21, 31, 22, 32], "as the user says"
+    for pids in ((21, 31), (10, 21, 22, 31, 32)):
+        assert [rank.pid for rank in only(tree, pids=pids).ranks] == [21, 31, 22, 32], "as the user says"
+
+
+def test_services_among_the_pids_are_left_out_unless_they_are_all_that_is_named(tree):
+    tree.add(20, 1, "python serve.py")
+    tree.add(21, 20, ["python", "-c", "from multiprocessing.resource_tracker import main;main(5)"])
+    job = only(tree, pids=(20, 21))
+    assert [rank.pid for rank in job.ranks] == [20]
+    assert "pid 21 is left out: it is a resource tracker; give it alone to read it" in job.notes
+    assert [rank.pid for rank in only(tree, pids=(21,)).ranks] == [21]
 
 
 def test_a_rank_that_starts_another_job_stands_for_its_own(tree):

@@ -58,7 +58,7 @@ def test_workers_of_multiprocessing(tree, selector):
     tree.add(11, 10, TRACKER)
     spawned(tree, 10, (20, 21, 22))
     (tree.folder / "10" / "wchan").write_text("do_wait")
-    assert jobs(tree, selector) == [([(None, 20), (None, 21), (None, 22)], {10: "parent", 11: "helper"})]
+    assert jobs(tree, selector) == [([(None, 20), (None, 21), (None, 22)], {10: "parent", 11: "resource tracker"})]
 
 
 @pytest.mark.parametrize(("libraries", "ranks"), [((), [10, 20, 21]), ((TORCH,), [20, 21])])

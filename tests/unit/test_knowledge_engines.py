@@ -92,7 +92,7 @@ def role_of(title):
         ("/usr/bin/python3 /usr/bin/gdbext ranks", "debugger", None),
         ("ray::IDLE", "Ray service", None),
         ("/x/ray/core/src/ray/raylet/raylet --a", "Ray service", None),
-        ("python -c from multiprocessing.resource_tracker import main;main(5)", "helper", None),
+        ("python -c from multiprocessing.resource_tracker import main;main(5)", "resource tracker", None),
         ("python -c from multiprocessing.forkserver import main; main(3)", "helper", None),
         ("python /x/torch/_inductor/compile_worker/__main__.py --p", "helper", None),
         ("python train.py --shell bash", None, None),

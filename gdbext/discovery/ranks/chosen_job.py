@@ -19,6 +19,7 @@ from gdbext.discovery.ranks.rank_variables import claims_of
 from gdbext.discovery.ranks.roles import ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
 from gdbext.knowledge.engines.all_profiles import PROFILES
+from gdbext.knowledge.launch.launchers import SERVICES
 from gdbext.model.errors import NothingFound, UsageError
 from gdbext.model.job import RANK, Job, RankProcess
 from gdbext.model.missing import Missing
@@ -157,6 +158,7 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
     """The whole job of every pid, or the processes themselves where they belong to none. Also what was not found.
 
     Pids of several jobs make them one, as the user says; one pid that several jobs stand below says nothing such.
+    Beside other processes services are left out, which wait for work and which nobody waits for.
     """
     hit: List[Job] = []
     plain: List[int] = []
@@ -174,6 +176,12 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
+    several = several and not all(any(_is_member(pid, job) for pid in pids) for job in hit)
+    services = {pid: census.members[pid].role for pid in plain if pid in census.members}
+    aside = [pid for pid, role in services.items() if role in SERVICES]
+    if aside and (hit or len(aside) < len(plain)):
+        plain = [pid for pid in plain if pid not in aside]
+        missing += [f"pid {pid} is left out: it is a {services[pid]}; give it alone to read it" for pid in aside]
     named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {ranges_text(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:

@@ -16,6 +16,7 @@ from gdbext.model.job import RANK
 
 LAUNCHER = "launcher"
 HELPER = "helper"
+TRACKER = "resource tracker"
 LEFT = "left by a rank that has ended"
 
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from gdbext.discovery.proc.devices import device_of
 from gdbext.discovery.proc.process_table import INIT, Entry
-from gdbext.discovery.ranks.families import HELPER, LAUNCHER, LEFT
+from gdbext.discovery.ranks.families import HELPER, LAUNCHER, LEFT, TRACKER
 from gdbext.discovery.ranks.numbering import Numbered, Sizes, missing_ranks, number
 from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import Claim
@@ -218,8 +218,8 @@ def _beside_workers(ranks: Sequence[Member], around: Sequence[Member], census: C
             found[pid] = "manager"
         for entry in census.table.descendants(family.driver):
             other = census.members.get(entry.pid)
-            if other is not None and other.role == HELPER:
-                found[entry.pid] = HELPER
+            if other is not None and other.role in (HELPER, TRACKER):
+                found[entry.pid] = other.role
         found[family.driver] = "parent"
     return [_plain(census.table.entries[pid], role, census) for pid, role in found.items() if pid not in known]
 

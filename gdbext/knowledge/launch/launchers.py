@@ -186,7 +186,8 @@ _BESIDE: Tuple[Tuple[str, str, str], ...] = (
     (PROGRAM, r"systemd|init|sshd:?|tmux:?|screen|SCREEN|login|containerd-shim\S*", "shell"),
     (SCRIPT, r"(?:uv|poetry|conda|mamba|pipenv|hatch)\s+run|uvx", "shell"),
     (PROGRAM, r"tee|cat|sleep|tail|watch|make|ssh|docker|podman|kubectl", "tool"),
-    (r"\b", r"multiprocessing\.(?:resource_tracker|semaphore_tracker|forkserver)\s.*", "helper"),
+    (r"\b", r"(?:multiprocessing|loky\.backend)\.(?:resource_tracker|semaphore_tracker)\s.*", "resource tracker"),
+    (r"\b", r"multiprocessing\.forkserver\s.*", "helper"),
     (r"\b", r"_inductor[./]compile_worker\S*", "helper"),
     (PROGRAM, r"torch_shm_manager|nvcc|ptxas|cicc|ninja|cc1plus|g\+\+|gcc|c\+\+|ld", "helper"),
     (SCRIPT, r"pt_data_worker|wandb(?:-\S+)?|tensorboard", "helper"),
@@ -196,6 +197,9 @@ NOT_RANKS: Tuple[TitleRule, ...] = tuple(
     TitleRule(f"{start}(?:{names})(?:\\s|$)", role, "names of the programs") for start, names, role in _BESIDE
 )
 """Never a rank, whatever variables they carry: they inherit them, or set them for others."""
+
+SERVICES = ("Ray service", "resource tracker", "shell", "debugger")
+"""Roles of `NOT_RANKS` which no process of a program waits for a message or a lock of."""
 
 EVIDENCE_LIBRARIES: Tuple[str, ...] = (
     r"(?:^|/)lib(?:cuda|cudart|cublas|cublasLt|nccl)\b\S*\.so",

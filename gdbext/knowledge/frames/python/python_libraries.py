@@ -10,6 +10,8 @@ from gdbext.knowledge.frame_precedence import PYTHON
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET, RAY_TASK
 from gdbext.knowledge.row_kinds import FrameRule
 
+DASK_RESULT = "dask-sync"
+
 _COLLECTIVES = (
     (r"\w*all_?reduce\w*", "all_reduce"),
     (r"\w*all_?gather\w*", "all_gather"),
@@ -191,7 +193,7 @@ RULES = (
         rank=PYTHON,
     ),
     python_wait(
-        "dask-sync",
+        DASK_RESULT,
         "ipc-queue",
         r"_?sync|_?gather|result|_?compute|get|_wait|wait|as_completed",
         r"distributed/(client|utils|worker_client|deploy/\w+|variable|queues|lock|event|semaphore)\.py$",
@@ -304,9 +306,14 @@ RESULTS_OF_OTHERS: Mapping[str, TaskList] = {
     RAY_GET: TaskList(
         "ray list tasks --filter state!=FINISHED",
         "it says on which node each task runs, or what it waits for; ray status says what is asked for in vain",
-    )
+    ),
+    DASK_RESULT: TaskList(
+        """python -c 'from distributed import Client; print(Client("tcp://SCHEDULER").processing())'""",
+        "it says which worker has which tasks, and which workers there are",
+    ),
 }
-"""By rules of waits for what other processes do, which no look need have read (docs.ray.io, State CLI)."""
+"""By rules of waits for what other processes do, which no look need have read (docs.ray.io, State CLI;
+distributed.dask.org, Client.processing)."""
 
 REQUESTS = frozenset({"torch-rpc"})
 """Rules of waits for the answer to one request: it may be on its way while no process is seen to work on it."""
