@@ -176,7 +176,7 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         hit += [job for job in own if job not in hit]
         if not own and main not in plain:
             plain.append(main)
-    several = several and not all(any(_is_member(pid, job) for pid in pids) for job in hit)
+    several = several and not all(any(rank.pid in pids for rank in job.ranks) for job in hit)
     services = {pid: census.members[pid].role for pid in plain if pid in census.members}
     aside = [pid for pid, role in services.items() if role in SERVICES]
     if aside and (hit or len(aside) < len(plain)):
