@@ -75,9 +75,9 @@ class PrefillManager:
 
         self.context = zmq.Context()
         self.requests = self.context.socket(zmq.PULL)
-        self.requests.bind(f"ipc://{in_folder('prefill')}")
+        self.requests.bind(f"ipc://{in_folder('prefill.socket')}")
         self.decode = self.context.socket(zmq.PUSH)
-        self.decode.connect(f"ipc://{in_folder('decode')}")
+        self.decode.connect(f"ipc://{in_folder('decode.socket')}")
         self.chunks, self.status = queue.Queue(), {}
         thread(self.transfer_worker)
 
@@ -118,9 +118,9 @@ class DecodeManager:
 
         self.context = zmq.Context()
         self.transfers = self.context.socket(zmq.PULL)
-        self.transfers.bind(f"ipc://{in_folder('decode')}")
+        self.transfers.bind(f"ipc://{in_folder('decode.socket')}")
         self.requests = self.context.socket(zmq.REP)
-        self.requests.bind(f"ipc://{in_folder('requests')}")
+        self.requests.bind(f"ipc://{in_folder('requests.socket')}")
         self.status = {}
 
     def poll(self, room):
@@ -161,8 +161,8 @@ def prefill_fails_alone():
 
     context = zmq.Context()
     prefill, decode = context.socket(zmq.PUSH), context.socket(zmq.REQ)
-    prefill.connect(f"ipc://{in_folder('prefill')}")
-    decode.connect(f"ipc://{in_folder('requests')}")
+    prefill.connect(f"ipc://{in_folder('prefill.socket')}")
+    decode.connect(f"ipc://{in_folder('requests.socket')}")
     for room in range(1, 4):
         prefill.send_json({"room": room})
         decode.send_json({"room": room})
@@ -291,6 +291,7 @@ class Worker:
         self.pipe, other = FORK.Pipe()
         self.runner = FORK.Process(target=run_runner, args=(other,), daemon=True)
         self.runner.start()
+        other.close()
 
     def kill_runner(self):
         self.runner.kill()
@@ -298,11 +299,12 @@ class Worker:
     def generate(self):
         number, task = self.tasks.popleft()
         self.pipe.send(task)
-        while not self.pipe.poll(0.05):
-            if not self.runner.is_alive():
-                self.master.send((number, "error"))
-                return
-        self.master.send((number, self.pipe.recv()))
+        try:
+            chunk = self.pipe.recv()
+        except EOFError:
+            self.runner.join()
+            chunk = f"error: the runner ended with {self.runner.exitcode}"
+        self.master.send((number, chunk))
 
     def plan(self):
         if not self.runner.is_alive():
@@ -440,11 +442,11 @@ def service_thread_exits():
     """As wandb/wandb#3280: the thread of a run meets an error and calls sys.exit, which ends it and not its process.
     The user's process waits for the answer that this thread would give."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(in_folder("service"))
+    listener.bind(in_folder("service.socket"))
     listener.listen()
     child_of(run_service, listener)
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(in_folder("service"))
+    connection.connect(in_folder("service.socket"))
     training = Run(connection, "a-run")
     for step in range(20):
         training.tell(step=step, loss=1.0 / (step + 1) if step < 19 else float("inf"))

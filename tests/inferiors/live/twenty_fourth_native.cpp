@@ -331,8 +331,10 @@ int swaps_its_context()
         }
         context.eval(number);
         tokens.push_back(number);
-        if (number % 10 == 0)
+        if (number % 50 == 0) {
             printf("token %d\n", number);
+            fflush(stdout);
+        }
     }
     return 0;
 }
@@ -382,8 +384,10 @@ int spins_at_barriers()
             threads.emplace_back([pool, thread, &tokens] {
                 while (true) {
                     pool->compute(thread, 64);
-                    if (thread == 0 && ++tokens % 100 == 0)
+                    if (thread == 0 && ++tokens % 10 == 0) {
                         printf("%ld tokens\n", tokens.load());
+                        fflush(stdout);
+                    }
                 }
             });
     }

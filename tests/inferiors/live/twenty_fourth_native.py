@@ -5,7 +5,7 @@ import sys
 
 from tests.inferiors.lock_hangs import PROGRAM_FLAGS, build
 
-CPP = ("-std=c++17", "-Wl,--no-as-needed", "-lstdc++")
+CPP = ("-std=c++17", "-Wl,--no-as-needed", "-lstdc++", "-lm")
 
 if __name__ == "__main__":
     program = build("twenty_fourth_native", "live/twenty_fourth_native.cpp", (*PROGRAM_FLAGS, *CPP))
