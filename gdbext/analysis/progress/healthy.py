@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop
+from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, place_of_naps
 from gdbext.analysis.progress.own_hangs.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
@@ -51,6 +51,13 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         or _may_follow_a_stuck_one(view, idle)
     ):
         return None
+    napping = [party for party in idle if place_of_naps(party)]
+    if napping:
+        summary = (
+            f"It is not clear yet whether anything hangs: {who(napping)} {verb(napping, 'naps', 'nap')} again and "
+            f"again in {place_of_naps(napping[0])}, and {verb(napping, 'waits', 'wait')} for no request."
+        )
+        return not_clear(view, summary, evidence_of((), view.parties))
     alone = len(view.parties) == 1
     members = [party for party in view.parties if party.process.rank is not None] or list(view.parties)
     # Of a text one does not know whether it has all processes: who feeds the workers may be what hangs.

@@ -20,6 +20,7 @@ from gdbext.analysis.progress.own_work import (
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, ended_by_handlers, for_ever, handler_of, was_woken
+from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
@@ -42,6 +43,8 @@ _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 def nobody_acts(view: JobView) -> Optional[Candidate]:
     """All wait for each other: some have asked, the others have nothing to do, and nobody works on what was asked."""
     if not is_independent_job(view) or len(view.parties) < 2 or any(is_working(view, party) for party in view.parties):
+        return None
+    if any(busy_child(party) is not None for party in view.parties):
         return None
     threads = _threads(view)
     sleeping = [one for one in threads if _sleeps_long(one)]

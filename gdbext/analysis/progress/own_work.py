@@ -12,7 +12,7 @@ from typing import List, Optional
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import requests_of
+from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child
@@ -78,7 +78,7 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         return None
     else:
         does = f"{verb(active, 'works', 'work')}, for example in"
-        if all(party.judged.rule in CHILD_WAITS for party in active):
+        if all(map(waits_for_own_process, active)):
             does = f"{verb(active, 'waits', 'wait')} for a child that works, in"
         summary = f"{start(who(active))} {does} {where(active[0])}."
         if others:
@@ -186,7 +186,7 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
 
 def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
-    if begun(view, party):
+    if begun(view, party) or place_of_naps(party):
         return False
     if party.judged.idle or listens(view, party):
         return not waits_for_child(view, party)
@@ -279,6 +279,8 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if party.judged.rule in CHILD_WAITS and party.process.activity is not None:
         return busy_child(party) is not None
+    if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
+        return True
     if _has_joined(party) or _worked_between_tries(party):
         return True
     joined = _joined(view, party)

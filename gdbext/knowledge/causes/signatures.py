@@ -30,7 +30,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "elsewhere: in a read, a queue, a lock, Python code",
         "a collective completes only when every member has launched it",
         "NVIDIA/nccl#585, #857; vllm-project/vllm#48720; pytorch/pytorch#87995",
-        ("gone", "elsewhere", "key", "local", "leader", "starved", "stopped-member"),
+        ("gone", "elsewhere", "key", "local", "leader", "starved", "stopped-member", "message-for-missing"),
     ),
     Signature(
         "missing-rank",

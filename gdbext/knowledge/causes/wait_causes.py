@@ -91,6 +91,16 @@ CAUSES: Tuple[CauseRow, ...] = (
         via=("ends",),
     ),
     CauseRow(
+        "message-for-missing",
+        "missing-rank",
+        "{Circle}: {story}. {Circle_end}",
+        "NVIDIA-NeMo/RL#2226: it waits for orders of a rank that waits for it in a collective",
+        circle=True,
+        resources=("peer", "collective"),
+        via=("member",),
+        sought=True,
+    ),
+    CauseRow(
         "messages",
         "other",
         "{Circle}: {story}. {Circle_end}",

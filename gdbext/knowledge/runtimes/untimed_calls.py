@@ -73,8 +73,11 @@ POOL_TASKS: Tuple[Tuple[str, str], ...] = (
 POOL_THREAD = (r"_worker$", r"concurrent/futures/thread\.py$")
 """The function of a thread of an executor, and its file."""
 
-POOL_RESULTS = r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$"
-"""Python functions in which the parent of a pool waits for what its workers do."""
+POOL_RESULTS = (
+    r"(\w*Result|IMap\w*Iterator|Future)\.(get|wait|next|__next__|result)$|result$|_M_get_result$|__sub_wait$"
+)
+"""Functions in which the parent of a pool waits for what its workers do; the last two of std::future (libstdc++ future,
+libc++ future.cpp)."""
 
 YIELD = r"_*(GI_)?_*(sched_yield|pthread_yield)$"
 """The innermost function of a thread that waits for a change of memory, and lets others run meanwhile."""

@@ -253,9 +253,18 @@ def _is_one_of(frame: Frame, calls: Sequence[Tuple[Pattern[str], Pattern[str]]])
 
 def _ends_something(task: PythonTask) -> bool:
     """Whether it naps in a function that ends something, for what has not ended yet."""
-    inner, caller = task.frames[0], _caller(task)
-    naps = _NAPS.match(inner.function or "") and _ASYNCIO.search(inner.file or "")
-    return bool(naps) and any(pattern.match(caller.function or "") for pattern in _ENDS)
+    return _naps(task) and any(pattern.match(_caller(task).function or "") for pattern in _ENDS)
+
+
+def _naps(task: PythonTask) -> bool:
+    inner = next(iter(task.frames), None)
+    return inner is not None and bool(_NAPS.match(inner.function or "") and _ASYNCIO.search(inner.file or ""))
+
+
+def place_of_naps(loop: Party) -> str:
+    """Where the tasks of its loop sleep, which wait for nothing else: no request can come; "" where some do."""
+    own = [task for task in loop.process.tasks if task.thread == loop.lwp]
+    return _place(own[0]) if own and all(map(_naps, own)) else ""
 
 
 def _loops(view: JobView) -> Iterator[Tuple[Party, Sequence[PythonTask]]]:

@@ -9,10 +9,21 @@ from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    other_ends,
+    parties_without,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.frames.networks.fabrics import RAY_GET
+from gdbext.knowledge.frames.networks.fabrics import RAY_GET, RAY_TASK
+from gdbext.model.text.patterns import regex
+
+_TASK = regex(rf"(\w+\.)*({RAY_TASK})$")
 
 
 def request_unanswered(view: JobView) -> Optional[Candidate]:
@@ -54,8 +65,15 @@ def tasks_wait_for_tasks(view: JobView) -> Optional[Candidate]:
         f"{start(lead)}, and no process that was read works on one. Either those tasks cannot start, because the "
         "waiting ones hold the CPUs or GPUs that they need, or they run on another host."
     )
+    inside = [party for party in busy if matches_any(_TASK, calls_of(party))] or busy
+    outside = parties_without(busy, inside)
     return Candidate(
-        cause="other", confidence="low", summary=summary, culprits=tuple(busy), evidence=evidence_of(busy, ())
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(inside),
+        victims=tuple(outside),
+        evidence=evidence_of(inside, outside),
     )
 
 

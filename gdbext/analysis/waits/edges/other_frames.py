@@ -7,7 +7,7 @@ from typing import Iterator, Optional
 
 from gdbext.analysis.progress.begun import wants_lock
 from gdbext.analysis.progress.named_waits import naps_for_lock
-from gdbext.analysis.progress.own_work import looked_long
+from gdbext.analysis.progress.own_work import is_yielding, looked_long
 from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.progress.running import ended_by_handlers, handler_of, has_acted, own_locks
 from gdbext.analysis.stacks.thread_kind import known_frames
@@ -133,7 +133,7 @@ def _has_program_of_parent(view: JobView, party: Party) -> bool:
     nameless = any(wait.kind == "futex" and wait.still for wait in own)
     if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
-    tries_lock = naps_for_lock(party)
+    tries_lock = naps_for_lock(party) or _spins_for_pool(party)
     if tries_lock and not (looked_long(view) and _only_one_acts(view, party)):
         return False
     if not tries_lock and (party.judged.rule in OWN_SLEEPS or _tries_again(party)):
@@ -146,6 +146,11 @@ def _has_program_of_parent(view: JobView, party: Party) -> bool:
         and any(process.pid in peer.children or (sure and peer.processes == (process.pid,)) for peer in one.peers)
         for one in view.snapshot.processes
     )
+
+
+def _spins_for_pool(party: Party) -> bool:
+    """Whether it gives its processor away again and again until the threads of a pool have done their shares."""
+    return party.judged.rule in _POOLS and is_yielding(party)
 
 
 def _only_one_acts(view: JobView, party: Party) -> bool:
