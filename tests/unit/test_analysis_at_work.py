@@ -337,6 +337,25 @@ def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_do
     assert found.culprits == {"fork-after-cuda": (1,), "other": (0, 1), "unknown": ()}[cause]
 
 
+def test_a_forked_child_that_waits_for_a_promise_has_no_thread_that_keeps_it():
+    gets = (
+        "syscall@libc.so.6",
+        "std::__future_base::_State_baseV2::wait@ext.so",
+        "std::__basic_future<long>::_M_get_result@ext.so",
+    )
+    child = stack(
+        *gets,
+        "read@program.py:4",
+        "_launch@multiprocessing/popen_fork.py:71",
+        *MAIN,
+        syscall=FUTEX,
+        switches=0,
+        state="S",
+    )
+    found = verdict(process(0, stack("wait4@libc.so.6", *MAIN, switches=0, state="S")), process(1, child))
+    assert (found.cause, found.culprits) == ("fork-after-cuda", (1,))
+
+
 @pytest.mark.parametrize(
     ("call", "switches", "forked"),
     [(FUTEX, 0, True), ((230, 1, 0, 0, 0, 0, 0), 24, False), (FUTEX, 24, False), ((73, 3, 2, 0, 0, 0, 0), 0, False)],

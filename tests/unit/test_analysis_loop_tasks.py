@@ -253,3 +253,17 @@ def test_a_future_that_nobody_is_left_to_set():
 )
 def test_a_future_that_somebody_may_set(one):
     assert found(one).cause != "other"
+
+
+SLEEPS = task("Task-1", "sleep@asyncio/tasks.py:649", by="Proxy.answer@proxy.py:16")
+
+
+def test_a_loop_all_of_whose_tasks_sleep_waits_for_no_request():
+    alone = server(SLEEPS, call=LIMITED, switches=9, file="tcp 127.0.0.1:80")
+    naps = found(replace(alone, peers=()), replace(server(LISTENS), index=1, pid=101))
+    assert (naps.cause, naps.finding) == ("unknown", False)
+    assert (
+        "naps again and again in sleep, called from Proxy.answer (proxy.py:16), and waits for no request"
+        in naps.summary
+    )
+    assert found(server(SLEEPS, LISTENS, call=LIMITED, switches=9)).cause == "not-a-hang"

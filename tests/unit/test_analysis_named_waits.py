@@ -97,6 +97,10 @@ def test_tasks_of_ray_that_all_wait_for_tasks_are_stuck_after_some_time():
     assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0, 1))
     early = over_time(asks_ray(0), asks_ray(1), seconds=5.0)
     assert (early.cause, early.finding) == ("unknown", False)
+    in_task = ("actor_method_executor@ray/_private/function_manager.py:690", *MAIN)
+    inside = process(1, stack(*GETS, "fit@engine.py:8", *in_task, syscall=FUTEX, state="S", switches=0))
+    blamed = over_time(asks_ray(0), inside)
+    assert (blamed.cause, blamed.culprits, blamed.victims) == ("other", (1,), (0,)), "the driver is in no task"
     computes = process(1, stack("gemm@libext.so", "task_1@engine.py:8", *MAIN, state="R", cpu=0.9, switches=50))
     assert not over_time(asks_ray(0), computes).finding
 

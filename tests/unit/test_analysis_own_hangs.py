@@ -148,6 +148,39 @@ def test_who_asks_again_and_again_for_messages_of_children_that_have_failed(acti
     assert ("children have ended with an error: pid 98 (python, status 1)" in found.summary) == found.finding
 
 
+LOADS = ("poll@libc.so.6", "get@multiprocessing/queues.py:113", "_try_get_data@torch/utils/data/dataloader.py:1291")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cause", "finding"), [(0.4, "not-a-hang", False), (0.01, "other", True)], ids=["it works", "it rests"]
+)
+def test_ranks_that_wait_for_a_batch_of_a_worker(cpu, cause, finding):
+    activity = Activity(6.0, children=(Child("pt_data_worker", 40, cpu),))
+    loads = stack(*LOADS, "train@train.py:9", *MAIN, syscall=(7, 1, 1, 5000, 1, 0, 0), state="S", switches=0)
+    found = judge(live(*(process(number, loads, activity=activity) for number in (0, 1)))).verdict
+    assert (found.cause, found.finding) == (cause, finding)
+    assert finding or "wait for a child that works" in found.summary
+
+
+POOL = ("sched_yield@libc.so.6", "??@libopenblas.so", "GOMP_parallel@libgomp.so.1", "dsyrk_@libopenblas.so")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "threads", "forked"), [(21.0, 1, True), (5.0, 1, False), (21.0, 2, False)],
+    ids=["long", "not for long", "it has more threads"],
+)  # fmt: skip
+def test_the_only_thread_of_a_child_that_runs_until_a_pool_has_done_its_share(seconds, threads, forked):
+    waits = stack("wait4@libc.so.6", *MAIN, syscall=(61, 101, 0, 0, 0, 0, 0), state="S", switches=0)
+    rests = stack("futex_wait@libc.so.6", "gomp_thread_start@libgomp.so.1", syscall=FUTEX, state="S", switches=0)
+    child = Peer(100, "pid 101", (101,), ("R",), ("test",))
+    spins = stack(*POOL, *MAIN, state="R", switches=41205, cpu=0.7)
+    other = stack("epoll_wait@libc.so.6", "serve@librpc.so", state="S", switches=0)
+    parent = process(0, waits, rests, peers=(child,), title="./test")
+    found = over_time(parent, process(1, *(spins, other)[:threads], title="./test"), seconds=seconds)
+    assert (found.cause == "fork-after-cuda") == forked
+    assert not forked or (found.culprits, found.victims) == ((1,), (0,))
+
+
 READS_OUTPUT = ("poll@libc.so.6", "Popen._communicate@subprocess.py:2108", "run@tool.py:4")
 ENDED = Activity(1.0, ended=(Ended("sh", 98, 9),))
 
@@ -173,6 +206,22 @@ def test_who_reads_the_output_of_a_child_that_has_ended(activity, holder, state,
     ).verdict
     assert ("pid 98 (sh, SIGKILL), has ended, but pid 77 (sleep) still has" in verdict.summary) == found
     assert (verdict.cause == "other") == found
+
+
+SERVES = ("epoll_wait@libc.so.6", "??@cygrpc.so", "_serve@grpc/_server.py:1314", "run@threading.py:982")
+ITS_OWN = ("poll@libc.so.6", "work@jobs.py:9", "run@threading.py:982")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "side", "cause"),
+    [(86367.0, SERVES, "not-a-hang"), (86367.0, ITS_OWN, "unknown")],
+    ids=["a server", "no server"],
+)
+def test_who_sleeps_for_a_day_has_left_the_work_to_its_server(seconds, side, cause):
+    sleeps = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "serve@greeter.py:27")
+    main = stack(*sleeps, *MAIN, syscall=NAP, sleeps=seconds, state="S", switches=0)
+    beside = stack(*side, syscall=(232, 3, 1, 1, 201, 0, 0), state="S", switches=8, still=3)
+    assert judge(live(process(0, main, beside))).verdict.cause == cause
 
 
 ONE_NAP = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "acquire@engine.py:8")

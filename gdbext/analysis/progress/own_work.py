@@ -30,15 +30,17 @@ from gdbext.analysis.view.job_view import (
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, NO_RATE, WRITTEN_PER_SECOND
+from gdbext.knowledge.frames.python.python_helpers import SERVER_THREAD
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
-from gdbext.knowledge.spinning import MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
+from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
+_SERVER, _SERVER_FILES = map(regex, SERVER_THREAD)
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
@@ -194,10 +196,18 @@ def is_serving(view: JobView, party: Party) -> bool:
 
 
 def _is_fed(view: JobView, party: Party) -> bool:
-    """Whether it waits for a thread of its own that waits for requests."""
+    """Whether it waits for a thread of its own that waits for requests, or sleeps for so long that it has left
+    everything to such a thread of a library."""
+    if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
+        return any(map(_serves, threads_of(view, party.index)))
     own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)
+
+
+def _serves(one: Party) -> bool:
+    calls = one.thread.calls if one.thread is not None else ()
+    return any(_SERVER.match(frame.function or "") and _SERVER_FILES.search(frame.file or "") for frame in calls)
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:

@@ -147,3 +147,6 @@ EVENT_LOOP = "event loop"
 
 WAITS_FOR_WORK = ("python-queue", "python-wait", "python-mp-queue", "python-selector", "zmq-python")
 """Rules of waits of the standard library and of pyzmq that stand inside a thread without work."""
+
+SERVER_THREAD = (r"_serve$|(\w+\.)?serve_forever$", r"(^|/)(grpc/_server|socketserver)\.py$")
+"""The function of a thread that waits for clients, and its file: grpcio _server.py, CPython socketserver.py."""
