@@ -430,6 +430,10 @@ def test_services_among_the_pids_are_left_out_unless_they_are_all_that_is_named(
     assert [rank.pid for rank in job.ranks] == [20]
     assert "pid 21 is left out: it is a resource tracker; give it alone to read it" in job.notes
     assert [rank.pid for rank in only(tree, pids=(21,)).ranks] == [21]
+    tree.add(22, 20, ["python", "-c", "from multiprocessing.forkserver import main; main(3)"])
+    tree.add(23, 22, ["python", "-c", "from multiprocessing.forkserver import main; main(3)"])
+    job = only(tree, pids=(20, 22, 23))
+    assert [rank.pid for rank in job.ranks] == [20, 23], "what a fork server forks has its title"
 
 
 def test_a_rank_that_starts_another_job_stands_for_its_own(tree):

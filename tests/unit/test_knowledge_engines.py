@@ -91,6 +91,7 @@ def role_of(title):
         ("python3 -m gdbext diagnose", "debugger", None),
         ("/usr/bin/python3 /usr/bin/gdbext ranks", "debugger", None),
         ("ray::IDLE", "Ray service", None),
+        ('ray-dashboard-NodeHead-0 (python -c "from multiprocessing.forkserver import main")', "Ray service", None),
         ("/x/ray/core/src/ray/raylet/raylet --a", "Ray service", None),
         ("python -c from multiprocessing.resource_tracker import main;main(5)", "resource tracker", None),
         ("python -c from multiprocessing.forkserver import main; main(3)", "helper", None),

@@ -18,6 +18,7 @@ from gdbext.discovery.ranks.rank_processes import Census
 from gdbext.discovery.ranks.rank_variables import claims_of
 from gdbext.discovery.ranks.roles import ReadEnviron, chosen, numbers_its_titles
 from gdbext.discovery.ranks.selectors import Selector
+from gdbext.discovery.ranks.workers import is_forkserver
 from gdbext.knowledge.engines.all_profiles import PROFILES
 from gdbext.knowledge.launch.launchers import SERVICES
 from gdbext.model.errors import NothingFound, UsageError
@@ -177,16 +178,25 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         if not own and main not in plain:
             plain.append(main)
     several = several and not all(any(rank.pid in pids for rank in job.ranks) for job in hit)
-    services = {pid: census.members[pid].role for pid in plain if pid in census.members}
-    aside = [pid for pid, role in services.items() if role in SERVICES]
-    if aside and (hit or len(aside) < len(plain)):
-        plain = [pid for pid in plain if pid not in aside]
-        missing += [f"pid {pid} is left out: it is a {services[pid]}; give it alone to read it" for pid in aside]
+    services = {pid: role for pid in plain for role in (_service(pid, census),) if role}
+    if services and (hit or len(services) < len(plain)):
+        plain = [pid for pid in plain if pid not in services]
+        missing += [
+            f"pid {pid} is left out: it is a {role}; give it alone to read it" for pid, role in services.items()
+        ]
     named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {ranges_text(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:
         found = (_merged(found),)
     return found, tuple(missing)
+
+
+def _service(pid: int, census: Census) -> str:
+    """Its role, if no process of a program waits for it; "" for any other process."""
+    if is_forkserver(census.table.entries[pid], census.table):  # what it forks has its title
+        return "fork server"
+    member = census.members.get(pid)
+    return member.role if member is not None and member.role in SERVICES else ""
 
 
 def _belongs_to_no_job(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> bool:

@@ -179,6 +179,7 @@ _BESIDE: Tuple[Tuple[str, str, str], ...] = (
     (SCRIPT, r"ray/(?:dashboard|autoscaler|_private|util/client/server)/\S+", "Ray service"),
     (SCRIPT, r"ray\s+(?:start|job|dashboard)", "Ray service"),
     (r"^ray::", r"IDLE|DashboardAgent|RuntimeEnvAgent", "Ray service"),
+    (r"^", r"ray-dashboard-[\w-]+", "Ray service"),  # setproctitle in ray/dashboard/subprocesses/module.py
     (r"^-?(?:\S*/)?", r"(?:ba|z|da|a|k|mk|c|tc|fi)?sh", "shell"),  # "-bash" is a login shell
     (PROGRAM, r"busybox\s+(?:a|hu)?sh", "shell"),
     (PROGRAM, r"sudo|su|env|nohup|timeout|time|nice|setsid|taskset|numactl|xargs", "shell"),
