@@ -1,10 +1,11 @@
-"""A thread that keeps a lock while it naps, and another one that waits for the lock."""
+"""A thread that keeps a lock while it naps, or a module while it imports it, and another one that waits for that."""
 
 from dataclasses import replace
 
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.activity import Activity, Child
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
@@ -62,3 +63,39 @@ def test_one_look_does_not_tell_whether_it_will_give_the_lock_back():
 )
 def test_a_thread_that_gets_on_or_may_have_given_the_lock_back_is_not_named(now):
     assert seen(logger(), now).cause != "lock-order-deadlock"
+
+
+IMPORTS = ("_find_and_load_unlocked@importlib/_bootstrap.py:120", "_find_and_load@importlib/_bootstrap.py:9")
+FED = stack(
+    *("sem_wait@libc.so.6", "_ModuleLock.acquire@importlib/_bootstrap.py:120", "load@plugin.py:7", *MAIN),
+    state="S", syscall=FUTEX, switches=0, still=0,
+)  # fmt: skip
+ASKS = stack("read@libc.so.6", "_recv@multiprocessing/connection.py:398", "map@jobs.py:6", "<module>@plugins.py:4",
+             *IMPORTS, *MAIN, state="S", switches=70, cpu=0.008)  # fmt: skip
+
+
+def importer(asks=ASKS, activity=Activity(1.3, read_bytes=1274, written_bytes=1638), others=()):
+    lock = LockWait(110, "semaphore", 0x10, Missing("a semaphore has no owner"), still=True)
+    return process(0, asks, FED, *others, locks=(lock,), activity=activity)
+
+
+def test_who_asks_again_and_again_in_an_import_keeps_its_module_from_a_thread():
+    found = seen(importer(), importer())
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "low", (0,))
+    assert "for a module that thread 100 of pid 100 is importing, which wakes up again and again" in found.summary
+    assert "do not wait for threads in what an import runs" in found.summary
+    assert seen(importer()).decided_by is not None
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        importer(replace(ASKS, cpu=0.6)),
+        importer(activity=Activity(1.3, read_bytes=10**9)),
+        importer(activity=Activity(1.3, children=(Child("cc1", 9, 0.9),))),
+        importer(others=(ASKS,)),
+    ],
+    ids=["it computes", "it loads", "a child compiles", "either may have the module"],
+)
+def test_an_import_that_takes_long_is_no_hang(one):
+    assert seen(one, one).cause != "lock-order-deadlock"

@@ -1,38 +1,47 @@
-"""A thread that keeps a lock while it sleeps again and again for something, and another thread that waits for the lock:
+"""A thread that keeps a lock while it looks again and again for something, and another thread that waits for the lock:
 if that one is to do what the first looks for, neither gets on."""
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Optional
+from typing import Collection, Iterator, NamedTuple, Optional, Sequence
 
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
+from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, who
-from gdbext.knowledge.causes.slow import NO_RATE
+from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, NO_RATE
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
+from gdbext.model.text.patterns import regex
+
+_MODULE_LOCK, _IMPORTS = (
+    regex(r"_ModuleLock\.acquire$"),
+    regex(r"_find_and_load$|_load_unlocked$"),
+)  # importlib._bootstrap
 
 
 class _HeldLock(NamedTuple):
     wait: LockWait
     holder: Party
     waiter: Party
+    imports: bool = False  # the lock is one of a module, and the holder the only other thread that imports any
 
 
 def keeps_lock(view: JobView) -> Optional[Candidate]:
     """In all looks, over as long as an endless loop takes to be called one, the same thread had the lock, as memory
-    shows, with the same local variables, and the other one waited for it."""
+    shows, with the same local variables, and the other one waited for it. Who has the lock of a module, stacks show."""
     held = _held_while_napping(view) if looked_long(view) else None
     if held is None:
         return None
+    advice = "do not wait for threads in what an import runs" if held.imports else "release the lock before you wait"
     summary = (
         f"{start(_said(held))} and was seen to do nothing else. If it looks for something that {who([held.waiter])} "
-        "is to do, neither gets on: release the lock before you wait."
+        f"is to do, neither gets on: {advice}."
     )
     return Candidate(
         cause="lock-order-deadlock",
@@ -54,6 +63,11 @@ def may_keep_lock(view: JobView) -> Optional[Candidate]:
 
 def _said(held: _HeldLock) -> str:
     waiter, holder = who([held.waiter]), who([held.holder])
+    if held.imports:
+        return (
+            f"{waiter} waits in {closed(where(held.waiter))} for a module that {holder} is importing, which wakes up "
+            f"again and again in {closed(where(held.holder))}"
+        )
     return (
         f"{waiter} waits in {closed(where(held.waiter))} for a lock that {holder} holds, which sleeps again and "
         f"again in {closed(where(held.holder))}"
@@ -63,7 +77,7 @@ def _said(held: _HeldLock) -> str:
 def _held_while_napping(view: JobView) -> Optional[_HeldLock]:
     if not is_independent_job(view):
         return None
-    found = (one for one in _candidates(view) if in_all_looks(view, one.holder))
+    found = (one for one in _candidates(view) if one.imports or in_all_looks(view, one.holder))
     return next((one for one in found if all(_waits_there_too(look, one) for look in view.before)), None)
 
 
@@ -72,12 +86,33 @@ def _candidates(view: JobView) -> Iterator[_HeldLock]:
         waits = [wait for wait in process.locks if wait.still and wait.owner_process is None]
         if not waits:
             continue
-        threads = {one.lwp: one for one in threads_of(view, process.index) if one.judged.helper is None}
+        threads = {one.lwp: one for one in threads_of(view, process.index)}
         for wait in waits:
-            holder = None if isinstance(wait.owner, Missing) else threads.get(wait.owner)
             waiter = threads.get(wait.thread)
-            if waiter is not None and holder is not None and _naps(holder):
+            if waiter is None:
+                continue
+            holder = None if isinstance(wait.owner, Missing) else threads.get(wait.owner)
+            importing = _importing(threads.values(), waiter) if holder is None else ()
+            if len(importing) == 1 and _does_little(importing[0]):
+                yield _HeldLock(wait, importing[0], waiter, imports=True)
+            elif holder is not None and _naps(holder) and holder.judged.helper is waiter.judged.helper is None:
                 yield _HeldLock(wait, holder, waiter)
+
+
+def _importing(threads: Collection[Party], waiter: Party) -> Sequence[Party]:
+    """The other threads that import modules, where this one waits for a module's lock."""
+    if not matches_any(_MODULE_LOCK, calls_of(waiter)):
+        return ()
+    return [one for one in threads if one is not waiter and matches_any(_IMPORTS, calls_of(one))]
+
+
+def _does_little(one: Party) -> bool:
+    """Whether it only looks again and again for something: who loads or compiles uses a processor, or reads much."""
+    activity, thread = one.process.activity, one.thread
+    if activity is None or thread is None or not thread.switches or busy_child(one) is not None:
+        return False
+    moved = max(activity.read_bytes or 0, activity.written_bytes or 0)
+    return (thread.cpu or 0.0) < CHILD_CPU and moved < activity.seconds * MOVED_PER_SECOND
 
 
 def _naps(one: Party) -> bool:
