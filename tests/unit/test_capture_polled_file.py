@@ -5,7 +5,8 @@ import struct
 import pytest
 
 from gdbext.capture.without_stop.polled_file import as_read_or_write
-from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, POLLED, PPOLL, READ, WRITE
+from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, PPOLL, READ, WRITE
+from gdbext.knowledge.runtimes.untimed_calls import POLLED
 
 EVER = 0xFFFFFFFF
 

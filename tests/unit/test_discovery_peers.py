@@ -15,7 +15,7 @@ from gdbext.discovery.locks_pipes_sockets import open_files, peers
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
 from gdbext.discovery.locks_pipes_sockets.tcp_traffic import Traffic, traffic
 from gdbext.discovery.proc.procfs import ProcFS
-from gdbext.knowledge.runtimes.system_calls import POLLED
+from gdbext.knowledge.runtimes.untimed_calls import POLLED
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOTHING, UNASKED, UNOPENED, UNSET
 from gdbext.model.missing import Missing
@@ -42,12 +42,16 @@ def test_the_ends_of_a_pipe():
     os.close(reader)
 
 
+@pytest.mark.process
 def test_any_of_several_pipes_will_do():
     reader, writer = os.pipe()
     other, unwritten = os.pipe()
     os.close(unwritten)
-    assert peer_of(POLLED, other, reader).processes == (os.getpid(),)
-    os.close(writer)
+    assert peer_of(POLLED, other, reader) is None  # a thread of this very process may write
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=writer) as child:
+        os.close(writer)
+        wait_until(lambda: peer_of(POLLED, other, reader).processes == (child.pid,))
+        child.stdin.close()
     assert not peer_of(POLLED, other, reader).processes
     with closing(socket.socket()) as one:
         assert peer_of(POLLED, reader, one.fileno()) is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Callable, Optional, Sequence
 
-from gdbext.knowledge.runtimes.system_calls import POLL, POLLED, PPOLL, READ, WRITE
-from gdbext.knowledge.runtimes.untimed_calls import UNTIMED
+from gdbext.knowledge.runtimes.system_calls import POLL, PPOLL, READ, WRITE
+from gdbext.knowledge.runtimes.untimed_calls import POLLED, UNTIMED
 
 _POLLFD = struct.Struct("<ihh")  # fd, events, revents (poll(2))
 _TO_READ, _TO_WRITE = 0x1, 0x4  # POLLIN, POLLOUT

@@ -30,6 +30,7 @@ from gdbext.discovery.locks_pipes_sockets.tcp_traffic import traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
+from gdbext.knowledge.runtimes.untimed_calls import POLLED
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOT_ACCEPTED, NOTHING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
@@ -91,6 +92,7 @@ def waits_for(
     wanted = {end for wait in waits if isinstance(wait, _Wait) for end in (wait.end, *wait.others)}
     files = {end.file for end in wanted if isinstance(end, _End)}
     held, whole = holders(proc, files) if files else ({}, True)
+    waits = [one for one in waits if not (isinstance(one, _Wait) and one.others and _has_an_end(pid, one, held))]
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, held, whole) for wait in waits)
     return tuple(replace(peer, then=_peer_waits(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
@@ -118,7 +120,7 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
         return other
     if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
         return _own_events(proc, pid, tid, descriptor)
-    if number == known.POLLED:
+    if number == POLLED:
         return _any_pipe(proc, pid, tid, call[1:])
     if number == known.IO_URING_ENTER:
         return _ring(proc, pid, tid, call)
@@ -262,6 +264,12 @@ def _is_unowed(proc: ProcFS, pid: int, own: Ends, listening_at: Collection[str],
         return False
     carried = traffic([own]).get(own)
     return carried is not None and carried.owes_nothing_to(is_server)
+
+
+def _has_an_end(pid: int, wait: _Wait, held: Mapping[str, Sequence[Holder]]) -> bool:
+    """Whether a thread of its own process could end it, and nothing tells whether that or another process should."""
+    ends = (end for end in (wait.end, *wait.others) if isinstance(end, _End))
+    return any(pid == other and access != end.closed_to for end in ends for other, access in held.get(end.file, ()))
 
 
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:

@@ -20,9 +20,6 @@ PAUSE, SIGSUSPEND = 34, 130
 RESTART = 219
 """restart_syscall, which a call with a time-out becomes after it was interrupted."""
 
-POLLED = -1
-"""No call of the kernel: a poll of several files to read, whose descriptors stand in place of its arguments."""
-
 FOR_FILES = frozenset(
     (
         READ,

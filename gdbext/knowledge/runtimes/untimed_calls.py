@@ -79,6 +79,9 @@ POOL_RESULTS = (
 """Functions in which the parent of a pool waits for what its workers do; the last two of std::future (libstdc++ future,
 libc++ future.cpp)."""
 
+POLLED = -1
+"""No call of the kernel: a poll of several files to read, whose descriptors stand in place of its arguments."""
+
 YIELD = r"_*(GI_)?_*(sched_yield|pthread_yield)$"
 """The innermost function of a thread that waits for a change of memory, and lets others run meanwhile."""
 
