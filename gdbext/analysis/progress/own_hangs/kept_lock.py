@@ -19,10 +19,8 @@ from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
-_MODULE_LOCK, _IMPORTS = (
-    regex(r"_ModuleLock\.acquire$"),
-    regex(r"_find_and_load$|_load_unlocked$"),
-)  # importlib._bootstrap
+_MODULE_LOCK = regex(r"_ModuleLock\.acquire$")  # this and the next one: Lib/importlib/_bootstrap.py
+_IMPORTS = regex(r"_find_and_load$|_load_unlocked$")
 
 
 class _HeldLock(NamedTuple):
