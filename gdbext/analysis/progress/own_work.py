@@ -15,7 +15,7 @@ from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
-from gdbext.analysis.progress.slow import busy_child
+from gdbext.analysis.progress.slow import busy_child, is_on_stack, moves_much
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
@@ -29,7 +29,7 @@ from gdbext.analysis.view.job_view import (
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, NO_RATE, WRITTEN_PER_SECOND
+from gdbext.knowledge.causes.slow import CHILD_CPU, NO_RATE, WRITTEN_PER_SECOND
 from gdbext.knowledge.frames.python.python_helpers import SERVER_THREAD
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
@@ -40,7 +40,7 @@ from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
 _YIELDS = regex(YIELD)
-_SERVER, _SERVER_FILES = map(regex, SERVER_THREAD)
+_SERVER_THREAD = tuple(map(regex, SERVER_THREAD))
 _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 
 
@@ -199,15 +199,10 @@ def _is_fed(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own that waits for requests, or sleeps for so long that it has left
     everything to such a thread of a library."""
     if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
-        return any(map(_serves, threads_of(view, party.index)))
+        return any(is_on_stack(one, *_SERVER_THREAD) for one in threads_of(view, party.index))
     own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)
-
-
-def _serves(one: Party) -> bool:
-    calls = one.thread.calls if one.thread is not None else ()
-    return any(_SERVER.match(frame.function or "") and _SERVER_FILES.search(frame.file or "") for frame in calls)
 
 
 def _waits_for_requests(view: JobView, party: Party) -> bool:
@@ -402,9 +397,7 @@ def works_within(view: JobView, party: Party) -> bool:
     """Whether a child or any thread of its process works, or reads or writes much."""
     if party.polls:
         return False
-    activity = party.process.activity
-    moved = max(activity.read_bytes or 0, activity.written_bytes or 0) if activity is not None else 0
-    if activity is not None and moved >= activity.seconds * MOVED_PER_SECOND:
+    if party.process.activity is not None and moves_much(party.process.activity):
         return True
     own = threads_of(view, party.index)
     return busy_child(party) is not None or any(map(_computes, own))

@@ -6,7 +6,7 @@ named with low confidence. Work that shows (analysis/progress/slow.py) and peers
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple
+from typing import Collection, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
 from gdbext.analysis.progress.not_clear import not_clear
@@ -109,9 +109,10 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
     return True
 
 
-def handler_of(process: RankSnapshot) -> Optional[int]:
-    """A signal whose handler may let a thread go on; None where it has none, or nobody knows."""
-    ends = (*OF_RUNTIMES, KEYBOARD) if process.python else tuple(OF_RUNTIMES)
+def handler_of(process: RankSnapshot, besides: Collection[int] = ()) -> Optional[int]:
+    """A signal whose handler may let a thread go on, and none of those `besides`; None where it has none, or nobody
+    knows."""
+    ends = (*OF_RUNTIMES, KEYBOARD, *besides) if process.python else (*OF_RUNTIMES, *besides)
     return next((one for one in process.handlers or () if one not in ends), None)
 
 

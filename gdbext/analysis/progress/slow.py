@@ -101,7 +101,7 @@ def doubt_slow_work(best: Candidate) -> Candidate:
     if best.cause != "missing-rank" or best.confidence != "high":
         return best
     for party in best.culprits:
-        row = next((row for row, function, file, _ in _ROWS if row.file and _on_stack(party, function, file)), None)
+        row = next((row for row, function, file, _ in _ROWS if row.file and is_on_stack(party, function, file)), None)
         if row is not None and party.process.activity is None and party.group == "elsewhere":
             reason = f" {start(who([party]))} {row.doing}, and its progress was not measured: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
@@ -110,6 +110,12 @@ def doubt_slow_work(best: Candidate) -> Candidate:
             reason = f" Its child, pid {child.pid} ({child.name}), used {child.cpu:.0%} of a core: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
     return best
+
+
+def moves_much(activity: Activity) -> bool:
+    """Whether its process reads or writes much."""
+    moved = max(activity.read_bytes or 0, activity.written_bytes or 0)
+    return moved >= activity.seconds * MOVED_PER_SECOND
 
 
 def busy_child(party: Party) -> Optional[Child]:
@@ -154,7 +160,7 @@ def _doing(party: Party) -> Optional[_CountedWork]:
     if _faults(activity) and party.group not in COMMUNICATION:
         return _CountedWork(party, "waits for pages that are not in memory", _faults(activity))
     for row, function, file, children in _ROWS:
-        on_stack = bool(row.file) and _on_stack(party, function, file)
+        on_stack = bool(row.file) and is_on_stack(party, function, file)
         if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
             continue
         counted = (
@@ -186,7 +192,8 @@ def _moved(count: Optional[int], seconds: float) -> str:
     return f"{count / 2**20:,.0f} MiB in {seconds:.1f} s" if count and count / seconds >= MOVED_PER_SECOND else ""
 
 
-def _on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
+def is_on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
+    """Whether a function of that name is on its stack, in such a file."""
     frames = party.thread.calls if party.thread is not None else ()
     return any(_is(frame, function, file) for frame in frames)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from typing import Callable, Collection, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Collection, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.discovery.locks_pipes_sockets.event_loops import leaves_unread, only_wake_ups, watched
 from gdbext.discovery.locks_pipes_sockets.file_locks import lock_wait, waits_for_lock
@@ -89,10 +89,10 @@ def waits_for(
         found = _wait(proc, pid, tid, call) if call and len(waits) < _MOST_WAITS else None
         if found is not None:
             waits.append(found)
-    wanted = {end for wait in waits if isinstance(wait, _Wait) for end in (wait.end, *wait.others)}
-    files = {end.file for end in wanted if isinstance(end, _End)}
-    held, whole = holders(proc, files) if files else ({}, True)
-    waits = [one for one in waits if not (isinstance(one, _Wait) and one.others and _has_an_end(pid, one, held))]
+    wanted = {end.file for wait in waits if isinstance(wait, _Wait) for end in _ends(wait)}
+    held, whole = holders(proc, wanted) if wanted else ({}, True)
+    # Nothing tells whether a thread of the process itself should write to one of several pipes, or another process.
+    waits = [one for one in waits if not (isinstance(one, _Wait) and one.others and pid in _holding(one, held))]
     peers = (wait if isinstance(wait, Peer) else _peer(proc, wait, held, whole) for wait in waits)
     return tuple(replace(peer, then=_peer_waits(proc, pid, peer, asleep, (*seen, pid))) for peer in peers)
 
@@ -266,17 +266,19 @@ def _is_unowed(proc: ProcFS, pid: int, own: Ends, listening_at: Collection[str],
     return carried is not None and carried.owes_nothing_to(is_server)
 
 
-def _has_an_end(pid: int, wait: _Wait, held: Mapping[str, Sequence[Holder]]) -> bool:
-    """Whether a thread of its own process could end it, and nothing tells whether that or another process should."""
-    ends = (end for end in (wait.end, *wait.others) if isinstance(end, _End))
-    return any(pid == other and access != end.closed_to for end in ends for other, access in held.get(end.file, ()))
+def _ends(wait: _Wait) -> Sequence[_End]:
+    return [end for end in (wait.end, *wait.others) if isinstance(end, _End)]
+
+
+def _holding(wait: _Wait, held: Mapping[str, Sequence[Holder]]) -> Set[int]:
+    """The processes that have one of its other ends open."""
+    return {pid for end in _ends(wait) for pid, access in held.get(end.file, ()) if access != end.closed_to}
 
 
 def _peer(proc: ProcFS, wait: _Wait, held: Mapping[str, Sequence[Holder]], whole: bool) -> Peer:
     if isinstance(wait.end, Missing):
         return Peer(thread=wait.tid, file=wait.file, processes=wait.end, unowed=wait.unowed, back=wait.back)
-    ends = (wait.end, *wait.others)
-    pids = sorted({pid for end in ends for pid, access in held.get(end.file, ()) if access != end.closed_to})
+    pids = sorted(_holding(wait, held))
     if not pids and not whole:
         return Peer(
             thread=wait.tid, file=wait.file, processes=Missing("some processes of this host may not be inspected")

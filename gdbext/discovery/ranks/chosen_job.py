@@ -178,12 +178,11 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         if not own and main not in plain:
             plain.append(main)
     several = several and not all(any(rank.pid in pids for rank in job.ranks) for job in hit)
-    services = {pid: role for pid in plain for role in (_service(pid, census),) if role}
-    if services and (hit or len(services) < len(plain)):
-        plain = [pid for pid in plain if pid not in services]
-        missing += [
-            f"pid {pid} is left out: it is a {role}; give it alone to read it" for pid, role in services.items()
-        ]
+    services = {pid: _service(pid, census) for pid in plain}
+    if hit or not all(services.values()):
+        plain = [pid for pid in plain if not services[pid]]
+        left_out = [(pid, role) for pid, role in services.items() if role]
+        missing += [f"pid {pid} is left out: it is a {role}; give it alone to read it" for pid, role in left_out]
     named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {ranges_text(plain)}"),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:

@@ -79,7 +79,7 @@ def rests_without_child(view: JobView) -> Optional[Candidate]:
 
 
 def waits_for_output_of_dead_child(view: JobView) -> Optional[Candidate]:
-    """It reads a pipe to its end; its child has ended, and a process that is none of the job's has the other end."""
+    """It reads its child's output to the end. The child has ended, and a process outside the job has the pipe open."""
     found = ((party, _outsider(view, party)) for party in view.parties)
     reader, outsider = next(((one, other) for one, other in found if other), (None, ""))
     if reader is None or reader.process.activity is None:
@@ -101,8 +101,8 @@ def waits_for_output_of_dead_child(view: JobView) -> Optional[Candidate]:
 
 
 def _outsider(view: JobView, party: Party) -> str:
-    """The process beyond the job that has the other end of the pipe which it reads, and sleeps; "" where none has, or
-    its own children are there."""
+    """The sleeping process outside the job that has the other end of the pipe; "" where there is none, or a child of
+    its own lives."""
     activity = party.process.activity
     if activity is None or not activity.ended or activity.children or activity.resting:
         return ""

@@ -8,12 +8,12 @@ from typing import Collection, Iterator, NamedTuple, Optional, Sequence
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
-from gdbext.analysis.progress.slow import busy_child
+from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, MOVED_PER_SECOND, NO_RATE
+from gdbext.knowledge.causes.slow import CHILD_CPU, NO_RATE
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
@@ -93,7 +93,7 @@ def _candidates(view: JobView) -> Iterator[_HeldLock]:
             importing = _importing(threads.values(), waiter) if holder is None else ()
             if len(importing) == 1 and _does_little(importing[0]):
                 yield _HeldLock(wait, importing[0], waiter, imports=True)
-            elif holder is not None and _naps(holder) and holder.judged.helper is waiter.judged.helper is None:
+            elif holder is not None and _naps(holder) and not (holder.judged.helper or waiter.judged.helper):
                 yield _HeldLock(wait, holder, waiter)
 
 
@@ -109,8 +109,7 @@ def _does_little(one: Party) -> bool:
     activity, thread = one.process.activity, one.thread
     if activity is None or thread is None or not thread.switches or busy_child(one) is not None:
         return False
-    moved = max(activity.read_bytes or 0, activity.written_bytes or 0)
-    return (thread.cpu or 0.0) < CHILD_CPU and moved < activity.seconds * MOVED_PER_SECOND
+    return (thread.cpu or 0.0) < CHILD_CPU and not moves_much(activity)
 
 
 def _naps(one: Party) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Iterator, List, Mapping, Optional, Tuple
 
 from gdbext.analysis.progress.running import handler_of
@@ -157,18 +156,18 @@ def _elsewhere(threads: Threads, process: RankSnapshot, wait: LockWait, joins: b
 def _handler(process: RankSnapshot, kind: str) -> Optional[str]:
     if process.handlers is None:
         return "may be woken by a signal handler, if the process has one" if BY_HANDLER[kind] else None
-    handler = handler_of(replace(process, handlers=_that_wake(process)))
+    handler = handler_of(process, besides=_that_only_end(process))
     return f"may be woken by the handler of signal {handler}" if handler is not None else None
 
 
-def _that_wake(process: RankSnapshot) -> Tuple[int, ...]:
-    """Signals whose handlers may let a thread go on; not those that only end the program, where its main thread waits
-    for the end of a thread already."""
-    handlers, activity = process.handlers or (), process.activity
+def _that_only_end(process: RankSnapshot) -> Tuple[int, ...]:
+    """Signals that only end the program, or cannot come. Its main thread must join another one already: else it may be
+    waiting for such a signal."""
+    activity = process.activity
     if not any(wait.kind == "join" and wait.thread == process.pid for wait in process.locks):
-        return handlers
+        return ()
     childless = activity is not None and not (activity.children or activity.ended or activity.resting)
-    return tuple(one for one in handlers if one != TOLD_TO_END and not (one == CHILD_ENDED and childless))
+    return (TOLD_TO_END, CHILD_ENDED) if childless else (TOLD_TO_END,)
 
 
 def _strength(process: RankSnapshot, wait: LockWait) -> str:
