@@ -45,6 +45,11 @@ class Activity:
     resting: int = 0  # how many processes below it that are no ranks did not use the processor
 
     @property
+    def child_lives(self) -> bool:
+        """Whether there is a process below it that is no rank and has not ended."""
+        return bool(self.children or self.resting)
+
+    @property
     def killed(self) -> Tuple[Ended, ...]:
         """The children that a signal ended."""
         return tuple(one for one in self.ended if one.signal)

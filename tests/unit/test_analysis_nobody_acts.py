@@ -352,3 +352,18 @@ def test_a_rank_that_asks_the_store_again_and_again_makes_no_progress():
     assert two_looks((rank(0, naps), *others), (rank(0, asks), *others)).cause == "unknown"
     got = replace(asks, marks=(7, 80))
     assert two_looks((rank(0, naps), *others), (rank(0, got), *others)).cause == "not-a-hang"
+
+
+CALLS = ("read@libc.so.6", "_recv@multiprocessing/connection.py:395", "_callmethod@multiprocessing/managers.py:822")
+MANAGES = still(*WAITS, "serve_forever@multiprocessing/managers.py:176", call=(202, 1, 137, 0, 0x7FFF0000, 0, 0))
+WANTS = ("do_futex_wait@libc.so.6", "lock_PyThread_acquire_lock@python3", "Registry.has@engine.py:85")
+NEXT_CALL = ("read@libc.so.6", "_recv@multiprocessing/connection.py:395")
+
+
+@pytest.mark.parametrize(
+    ("serves", "culprits"), [(WANTS, (1,)), (NEXT_CALL, ())], ids=["a lock of its object", "the next call"]
+)
+def test_a_manager_whose_own_object_waits_is_no_idle_server(serves, culprits):
+    calls = process(0, still(*CALLS, call=READ), peers=(Peer(100, "unix socket:[7]", (101,), ("S",), ("python",)),))
+    client = still(*serves, "serve_client@multiprocessing/managers.py:273", call=READ if serves is NEXT_CALL else FUTEX)
+    assert verdict(calls, process(1, MANAGES, client)).culprits == culprits

@@ -224,6 +224,12 @@ def test_who_sleeps_for_a_day_has_left_the_work_to_its_server(seconds, side, cau
     assert judge(live(process(0, main, beside))).verdict.cause == cause
 
 
+def test_a_server_that_sleeps_for_a_day_while_it_answers_waits_for_no_request():
+    sleeps = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "do_GET@hub.py:46")
+    main = stack(*sleeps, *SERVES[2:], syscall=NAP, sleeps=86367.0, state="S", switches=0)
+    assert "for requests" not in judge(live(process(0, main))).verdict.summary
+
+
 ONE_NAP = ("clock_nanosleep@libc.so.6", "pysleep@python3", "time_sleep@python3", "acquire@engine.py:8")
 
 
@@ -467,3 +473,39 @@ def test_room_that_no_reader_makes():
 )
 def test_room_that_may_be_made(processes):
     assert seen_for_long(*processes).cause != "other"
+
+
+WRITE = (1, 2, 0x7F00, 121, 0, 0, 0)
+
+
+def writes(switches=0, reader=100, call=WRITE):
+    one = stack("write@libc.so.6", "_Py_write@python3", "print_bar@download.py:7", *MAIN, state="S",
+                syscall=call, switches=switches, wchan="pipe_write")  # fmt: skip
+    peers = (Peer(101, "pipe:[7]", (reader,), ("S",), ("python",)),)
+    return process(1, one, activity=Activity(1.0), peers=peers)
+
+
+def sleeps(**counts):
+    one = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "wait_for_it@launch.py:9", *MAIN, syscall=NAP,
+                sleeps=1.0, state="S", switches=2)  # fmt: skip
+    return process(0, one, activity=Activity(1.0, **counts))
+
+
+def test_who_naps_while_a_child_writes_to_the_full_pipe_that_only_it_can_read():
+    verdict = seen_for_long(sleeps(), writes())
+    assert (verdict.cause, verdict.confidence, verdict.culprits) == ("other", "low", (0,))
+    assert "because the pipe is full. Only pid 100 can read it" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        (sleeps(read_bytes=4096), writes()),
+        (sleeps(), writes(switches=3)),
+        (sleeps(), writes(reader=77)),
+        (sleeps(), writes(call=READ)),
+    ],
+    ids=["it reads something", "somebody reads the pipe", "another process can read it", "it does not write"],
+)
+def test_a_write_that_may_go_on(processes):
+    assert "the pipe is full" not in seen_for_long(*processes).summary

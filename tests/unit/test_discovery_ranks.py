@@ -436,6 +436,26 @@ def test_services_among_the_pids_are_left_out_unless_they_are_all_that_is_named(
     assert [rank.pid for rank in job.ranks] == [20, 23], "what a fork server forks has its title"
 
 
+def test_one_pid_stands_for_what_it_has_started_as_well(tree):
+    tree.add(20, 1, "python serve.py")
+    tree.add(21, 20, "/bin/sh -c ./download weights")
+    tree.add(22, 21, "./download weights")
+    tree.add(23, 20, ["python", "-c", "from multiprocessing.resource_tracker import main;main(5)"])
+    tree.add(30, 1, "./download other")
+    job = only(tree, pids=(20,))
+    assert [rank.pid for rank in job.ranks] == [20, 22]
+    assert "pid 20 has started 22: read as well" in job.notes
+    assert [rank.pid for rank in only(tree, pids=(22,)).ranks] == [22]
+    assert [rank.pid for rank in only(tree, pids=(20, 30)).ranks] == [20, 30], "several are what the user wants"
+
+
+def test_a_pid_with_many_programs_below_it_stands_for_itself(tree):
+    tree.add(20, 1, "python supervise.py")
+    for pid in range(21, 38):
+        tree.add(pid, 20, f"./service-{'abcdefghijklmnopq'[pid - 21]}")
+    assert [rank.pid for rank in only(tree, pids=(20,)).ranks] == [20]
+
+
 def test_a_rank_that_starts_another_job_stands_for_its_own(tree):
     two_jobs_of_one_shell(tree)
     tree.torch_rank(40, 21, 0, 1, environ={"MASTER_PORT": 29502})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, List, Optional, Sequence
 
-from gdbext.analysis.progress.begun import MEETS, RULES, asks, joins_pool, wants_lock
+from gdbext.analysis.progress.begun import MEETS, RULES, asks, awaits_answer, joins_pool, wants_lock
 from gdbext.analysis.progress.between_looks import marks_differ, ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
@@ -191,7 +191,8 @@ def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> 
     silent = parties_without(view.parties, _of(view, asking))
     pids = {one.process.pid for one in asking}
     owed = [one for one in silent if other_ends(one) and all(pids.issuperset(ends) for ends in other_ends(one))]
-    owed = owed if all(map(waits_for_result, asking)) else []  # their tasks are what the others wait for
+    if not all(map(waits_for_result, asking)):  # else their tasks are what the others wait for
+        owed = [one for one in owed if awaits_answer(view, one)]
     silent = parties_without(silent, owed)
     for some in (late, inside, silent, ends, asking if owed else []):
         if some:

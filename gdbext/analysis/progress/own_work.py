@@ -66,7 +66,7 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         return None
     active = [party for party in view.parties if is_working(view, party)]
     others = parties_without(view.parties, active)
-    if active and all(map(_only_naps, active)):
+    if active and all(map(only_naps, active)):
         text = (
             f"It is not clear yet whether anything hangs: {who(active)} {verb(active, 'naps', 'nap')} again and again "
             f"in {closed(where(active[0]))}, and {verb(active, 'does', 'do')} nothing else that could be seen."
@@ -93,7 +93,7 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     )
 
 
-def _only_naps(party: Party) -> bool:
+def only_naps(party: Party) -> bool:
     """Whether all that its process was seen to do is to sleep for a while again and again: what it looks for in between
     may never come."""
     activity, thread = party.process.activity, party.thread
@@ -199,7 +199,8 @@ def _is_fed(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own that waits for requests, or sleeps for so long that it has left
     everything to such a thread of a library."""
     if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
-        return any(is_on_stack(one, *_SERVER_THREAD) for one in threads_of(view, party.index))
+        others = (one for one in threads_of(view, party.index) if one.thread is not party.thread)
+        return any(is_on_stack(one, *_SERVER_THREAD) for one in others)
     own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)

@@ -95,7 +95,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "Same": "It is the same communicator, so none of them can complete."
         if one.weakest in ("named", "proven")
         else "If it is the same communicator, none of them can complete.",
-        "Both": "Each side waits for the other."
+        "Both": "Each side waits for the other: their order differs, or one of these calls has no counterpart."
         if one.weakest in ("named", "proven")
         else "If all of them belong to both communicators, each side waits for the other.",
     }

@@ -20,7 +20,13 @@ SELECTING = (
     Argument("--asked-as", "", where=SHELL),  # the command of gdb that this is the work of
 )
 PIDS = Argument(
-    "pids", "pid of any rank; selects its whole job", "PID", number, nargs="*", completes="pid", shell_name="inputs"
+    "pids",
+    "pid of any rank; selects its whole job, or the process and what it has started",
+    "PID",
+    number,
+    nargs="*",
+    completes="pid",
+    shell_name="inputs",
 )
 SELECTORS = (PIDS, *SELECTING)
 """The selectors of a job. With none of them: the one job on this host."""

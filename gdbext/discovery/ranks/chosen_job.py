@@ -27,6 +27,9 @@ from gdbext.model.missing import Missing
 from gdbext.model.text.nearest import unknown_word_error
 from gdbext.model.text.ranges import ranges_text
 
+_ENDED = ("Z", "X")
+_MOST_STARTED = 16
+
 
 class FoundJobs(Tuple[Job, ...]):
     """The jobs, and in `notes` what could not be seen: it matters most when there is no job to carry it."""
@@ -159,7 +162,8 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
     """The whole job of every pid, or the processes themselves where they belong to none. Also what was not found.
 
     Pids of several jobs make them one, as the user says; one pid that several jobs stand below says nothing such.
-    Beside other processes services are left out, which wait for work and which nobody waits for.
+    Beside other processes services are left out, which wait for work and which nobody waits for. One pid alone that
+    belongs to no job stands for what it has started as well, which it may wait for.
     """
     hit: List[Job] = []
     plain: List[int] = []
@@ -183,11 +187,28 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         plain = [pid for pid in plain if not services[pid]]
         left_out = [(pid, role) for pid, role in services.items() if role]
         missing += [f"pid {pid} is left out: it is a {role}; give it alone to read it" for pid, role in left_out]
-    named = (_job_of(plain, census, f"{'pid' if len(plain) == 1 else 'pids'} {ranges_text(plain)}"),) if plain else ()
+    below = _started_by(plain[0], census) if plain and len(pids) == 1 else []
+    if below:
+        missing.append(f"pid {plain[0]} has started {ranges_text(below)}: read as well")
+    named = (_job_of([*plain, *below], census, _pids_text(plain)),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:
         found = (_merged(found),)
     return found, tuple(missing)
+
+
+def _pids_text(pids: Sequence[int]) -> str:
+    return f"{'pid' if len(pids) == 1 else 'pids'} {ranges_text(pids)}"
+
+
+def _started_by(pid: int, census: Census) -> List[int]:
+    """The processes below it that can be read, of its session and without services; none of many, as a supervisor or
+    the user's shell has."""
+    session = census.table.entries[pid].session
+    below = [one for one in census.table.descendants(pid) if one.session == session and one.state not in _ENDED]
+    if len(below) > _MOST_STARTED or census.self_pid in [one.pid for one in below]:
+        return []
+    return [one.pid for one in below if not _service(one.pid, census) and not census.facts(one.pid).denied]
 
 
 def _service(pid: int, census: Census) -> str:

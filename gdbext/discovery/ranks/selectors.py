@@ -10,8 +10,9 @@ from typing import Optional, Tuple
 class Selector:
     """A choice of processes; what is given must hold together. Empty: the one job on this host.
 
-    `pids` stand for the whole job each of them belongs to; `name` is a regular expression searched in the title;
-    `pgid` is a process group; `parent` stands for itself and all below it; `engine` is the name of a profile.
+    `pids` stand for the whole job each of them belongs to, one alone that has none also for what it has started;
+    `name` is a regular expression searched in the title; `pgid` is a process group; `parent` stands for itself and all
+    below it; `engine` is the name of a profile.
     """
 
     pids: Tuple[int, ...] = ()

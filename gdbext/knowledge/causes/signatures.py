@@ -286,6 +286,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "stopped_by_signal",
             "end_not_seen",
             "room_not_made",
+            "full_pipe_not_read",
             "tasks_wait_for_tasks",
             "signal_held_back",
             "held_by_debugger",

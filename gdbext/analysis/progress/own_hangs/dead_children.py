@@ -104,7 +104,7 @@ def _outsider(view: JobView, party: Party) -> str:
     """The sleeping process outside the job that has the other end of the pipe; "" where there is none, or a child of
     its own lives."""
     activity = party.process.activity
-    if activity is None or not activity.ended or activity.children or activity.resting:
+    if activity is None or not activity.ended or activity.child_lives:
         return ""
     ours = {process.pid for process in view.snapshot.processes}
     for peer in party.process.peers:
@@ -123,7 +123,7 @@ def _crashed(party: Party) -> bool:
 def _is_left_alone(party: Party) -> bool:
     """Whether it waits for messages, and all children that it had have ended, some with an error."""
     activity = party.process.activity
-    alone = activity is not None and not (activity.children or activity.resting or activity.napping)
+    alone = activity is not None and not activity.child_lives and not activity.napping
     return alone and party.kind == "ipc-queue" and bool(_failed(party))
 
 

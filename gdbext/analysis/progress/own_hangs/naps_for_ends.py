@@ -1,17 +1,19 @@
 """Threads that poll until something has ended, in a process in which nothing else runs, or until there is room for a
-message, while those who take messages have none."""
+message, while those who take messages have none; and who naps while others write to a full pipe that it does not read.
+"""
 
 from __future__ import annotations
 
 from typing import Optional, Sequence
 
 from gdbext.analysis.progress.named_waits import naps_for_end, naps_for_message, naps_for_room
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
 from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.runtimes.system_calls import WRITE, WRITEV
 from gdbext.model.activity import Activity
 
 
@@ -70,6 +72,48 @@ def room_not_made(view: JobView) -> Optional[Candidate]:
     )
 
 
+def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, a process has stood in a write to a pipe, and the only
+    other one that has it open did nothing but sleep."""
+    if not is_independent_job(view) or not looked_long(view):
+        return None
+    found = [(party, _napping_reader(view, party)) for party in view.parties if _stands_in_write(view, party)]
+    pairs = [(writer, reader) for writer, reader in found if reader is not None]
+    if not pairs:
+        return None
+    writers = [writer for writer, _ in pairs]
+    reader = pairs[0][1]
+    others = parties_without(view.parties, [reader])
+    summary = (
+        f"{start(who(writers))} {verb(writers, 'is', 'are')} blocked in {closed(where(writers[0]))}, because the pipe "
+        f"is full. Only {who([reader])} can read it, and has done nothing but sleep again and again in "
+        f"{where(reader)}. Most likely it waits there for {who(writers)} to end."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=(reader,),
+        victims=tuple(others),
+        evidence=evidence_of([reader], others),
+    )
+
+
+def _stands_in_write(view: JobView, party: Party) -> bool:
+    """Whether each look found its thread in the same write, and nothing had woken it in between."""
+    looks = [look.same_party(party) for look in (*view.before, view)]
+    calls = [one.thread.syscall for one in looks if one is not None and one.thread and not one.thread.switches]
+    first = calls[0] if len(calls) == len(looks) else None
+    return isinstance(first, tuple) and first[0] in (WRITE, WRITEV) and all(call == first for call in calls)
+
+
+def _napping_reader(view: JobView, writer: Party) -> Optional[Party]:
+    """The one that has the other end of what it writes to, if that only naps."""
+    ends = {pid for pids in other_ends(writer) for pid in pids}
+    readers = [party for party in view.parties if party.process.pid in ends]
+    return readers[0] if len(ends) == len(readers) == 1 and only_naps(readers[0]) else None
+
+
 def _does_more(view: JobView, party: Party) -> bool:
     """Whether a thread or child of it does something else than to look for room or for a message, or to rest."""
     every, activity = threads_of(view, party.index), party.process.activity
@@ -108,4 +152,4 @@ def _acts(one: Party) -> bool:
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen, room_not_made)
+LOST = (end_not_seen, room_not_made, full_pipe_not_read)

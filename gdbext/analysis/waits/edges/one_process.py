@@ -166,7 +166,7 @@ def _that_only_end(process: RankSnapshot) -> Tuple[int, ...]:
     activity = process.activity
     if not any(wait.kind == "join" and wait.thread == process.pid for wait in process.locks):
         return ()
-    childless = activity is not None and not (activity.children or activity.ended or activity.resting)
+    childless = activity is not None and not (activity.child_lives or activity.ended)
     return (TOLD_TO_END, CHILD_ENDED) if childless else (TOLD_TO_END,)
 
 

@@ -47,11 +47,18 @@ RULES = (
     ),
     python_thread(
         "python-sharer",
-        r"_serve|serve_client|accepter|serve_forever|_run_server",
+        r"_serve|accepter|serve_forever|_run_server",
         r"multiprocess(ing)?/(resource_sharer|managers)\.py$",
         "CPython multiprocessing",
         "server of shared objects",
         leaf=False,
+    ),
+    python_thread(
+        "python-manager-client",
+        r"serve_client",
+        r"multiprocess(ing)?/managers\.py$",
+        "CPython managers.py: it waits for a client's next call; methods of the program's classes are no part of that",
+        "server of shared objects",
     ),
     python_thread(
         "python-tracker",
