@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union, overload
+from typing import Iterator, Mapping, Optional, Pattern, Sequence, Tuple, Union, overload
 
 from gdbext.model.codes import StackEnd
 from gdbext.model.missing import Missing
@@ -39,6 +39,11 @@ class Frame:
     def library(self) -> Optional[str]:
         """File name of the module without its folder, e.g. `libcuda.so.1`."""
         return self.module.rsplit("/", 1)[-1] if self.module else None
+
+    def is_in(self, function: Pattern[str], file: Pattern[str]) -> bool:
+        """Whether `function` matches its function from the beginning, and `file` a part of its file, or of its library
+        where no file is known."""
+        return bool(function.match(self.function or "") and file.search(self.file or self.library or ""))
 
 
 Offsets = Tuple[Optional[int], ...]

@@ -109,7 +109,7 @@ def told_by_frames(view: JobView, waited: bool) -> Optional[Candidate]:
 
 def _assertion(one: Party) -> str:
     """The condition that failed, and where it stands in the source, as a debugger printed the arguments of assert()."""
-    calls = one.thread.calls if one.thread is not None else ()
+    calls = one.calls
     for at, frame in reversed(list(enumerate(calls))):  # the outermost says most: the compiler left less of it out
         said = frame.captures
         condition, file, function = (_text_of(said, names) for names in (ASSERTED, OF_FILE, OF_FUNCTION))
@@ -139,8 +139,7 @@ def _text_of(said: Mapping[str, Captured], names: Sequence[str]) -> Optional[str
 
 def _lock_check(one: Party) -> str:
     """Where the check itself is: the lock that called it has another name."""
-    calls = one.thread.calls if one.thread is not None else ()
-    return place(next((frame for frame in calls if _LOCK_CHECK.match(frame.function or "")), None))
+    return place(next((frame for frame in one.calls if _LOCK_CHECK.match(frame.function or "")), None))
 
 
 def _fell_over(view: JobView) -> Optional[Candidate]:
@@ -192,7 +191,7 @@ def _another_crashed(one: Party) -> bool:
 
 def _place_of_fault(one: Party) -> str:
     """What a signal interrupted, where the stack goes on behind its handler; who called it, where it has no name."""
-    calls = one.thread.calls if one.thread is not None else ()
+    calls = one.calls
     left = max((number for number, name in enumerate(calls_of(one), 1) if _INTERRUPTED.match(name)), default=0)
     handler = left or _handler_frames(one.process.source, calls)
     inside = calls[handler:]
@@ -231,11 +230,7 @@ def _handler_frames(source: str, calls: Sequence[Frame]) -> int:
 def _nearest_export(one: Party) -> str:
     """Of a library without symbols, for whose own functions the tool prints the nearest names that it exports. Whoever
     called the library has a name that is right."""
-    frames = [
-        frame
-        for frame in (one.thread.calls if one.thread is not None else ())
-        if not _IN_HANDLER.match(frame.function or "")
-    ]
+    frames = [frame for frame in one.calls if not _IN_HANDLER.match(frame.function or "")]
     name = (frames[0].function if frames else None) or ""
     library, exports = next((row for row in _EXPORTS if row[1].match(name)), ("", _NOTHING))
     alike = exports if library else regex(re.escape(name) + "$")

@@ -10,7 +10,6 @@ from typing import List, Optional, Sequence, Tuple
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party, parties_without
 from gdbext.analysis.view.wording import who
-from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
@@ -66,6 +65,5 @@ def _odd(parties: Sequence[Party]) -> Optional[Tuple[str, List[Party], int]]:
 
 def _caller(party: Party) -> Optional[str]:
     """The function of the program that called the collective."""
-    calls: Sequence[Frame] = party.thread.calls if party.thread is not None else ()
-    python = (one for one in calls if one.language == "python" and not _OF_TORCH.match(one.file or ""))
+    python = (one for one in party.calls if one.language == "python" and not _OF_TORCH.match(one.file or ""))
     return next((one.function for one in python), None)

@@ -93,7 +93,7 @@ def _takes_orders(party: Party) -> bool:
 
 
 def _receives(party: Party) -> bool:
-    call = party.thread.syscall if party.thread is not None else None
+    call = party.syscall
     return party.kind in ("io", "ipc-queue") and call is not None and call[0] in _RECEIVES
 
 

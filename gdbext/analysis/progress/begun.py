@@ -46,12 +46,7 @@ def awaits_answer(view: JobView, one: Party) -> bool:
     others = {process.pid for process in view.snapshot.processes} - {one.process.pid} if ends else set()
     if not ends or not all(pids and others.issuperset(pids) for pids in ends):
         return False
-    calls = one.thread.calls if one.thread is not None else ()
-    return any(
-        function.match(frame.function or "") and file.search(frame.file or "")
-        for frame in calls
-        for function, file in _REQUESTS
-    )
+    return any(one.is_inside(function, file) for function, file in _REQUESTS)
 
 
 def _seems_to_ask(one: Party) -> bool:
@@ -71,7 +66,7 @@ def asks(one: Party) -> bool:
     """Whether it waits for work that it has started and another thread or process must finish. An idle one does not."""
     if one.judged.rule == POOL_WORKER:
         return False
-    call = one.thread.syscall if one.thread is not None else None
+    call = one.syscall
     joins = _joins(one, _QUEUES) or joins_pool(one)
     sends = bool(call) and call is not None and call[0] in _GIVES
     waits = wants_lock(one) or one.judged.rule in RULES or waits_for_result(one) or inside_task(one)
@@ -97,8 +92,7 @@ def _innermost(one: Party) -> Iterator[Frame]:
 
 
 def _python_calls(one: Party) -> Iterator[Frame]:
-    calls = one.thread.calls if one.thread is not None else ()
-    return (frame for frame in calls if frame.language == "python")
+    return (frame for frame in one.calls if frame.language == "python")
 
 
 def _name(frame: Frame) -> str:

@@ -76,8 +76,7 @@ def waits_in_collective(one: Party) -> bool:
 
 def collective_call(one: Party) -> Optional[Frame]:
     """The function named so that it waits in."""
-    calls = one.thread.calls if one.thread is not None else ()
-    near = [frame for frame in calls if frame.language == "python"][:_NEAR]
+    near = [frame for frame in one.calls if frame.language == "python"][:_NEAR]
     return next((frame for frame in near if _COLLECTIVES.match(words_of(frame.function or ""))), None)
 
 

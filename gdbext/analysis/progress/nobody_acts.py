@@ -118,8 +118,7 @@ def _beats(view: JobView, one: Party) -> bool:
     nap = _own_sleep(one)
     if nap is None or nap > SPINNING_AFTER or _has_changed(view, one):
         return False
-    calls = one.thread.calls if one.thread is not None else ()
-    python = [frame for frame in calls if frame.language == "python"]
+    python = [frame for frame in one.calls if frame.language == "python"]
     return len(python) > 1 and bool(_RUNS.match(python[1].function or "") and _THREADS.search(python[1].file or ""))
 
 
@@ -153,7 +152,7 @@ def _own_sleep(one: Party) -> Optional[float]:
 def _is_for_others(one: Party, ours: FrozenSet[int]) -> bool:
     """Whether a process that was not read, a device or the network could end its wait: it is one for a file of which
     nobody knows that only the program has it. A side thread that also listens takes what its library is sent."""
-    call = one.thread.syscall if one.thread is not None else None
+    call = one.syscall
     if one.judged.idle or one.kind not in ("io", "ipc-queue") or (call is not None and call[0] == FUTEX):
         return False
     ends = other_ends(one)
@@ -214,14 +213,12 @@ def _came_late(view: JobView, one: Party) -> bool:
 
 def _caller(one: Party) -> Optional[Frame]:
     """The first function of Python that is not one of the libraries that wait."""
-    calls = one.thread.calls if one.thread is not None else ()
-    python = (frame for frame in calls if frame.language == "python")
+    python = (frame for frame in one.calls if frame.language == "python")
     return next((frame for frame in python if not _WAITS_IN.search(frame.file or "")), None)
 
 
 def _is_past(party: Party, mine: Frame) -> bool:
-    calls = party.thread.calls if party.thread is not None else ()
-    same = (frame for frame in calls if (frame.function, frame.file) == (mine.function, mine.file))
+    same = (frame for frame in party.calls if (frame.function, frame.file) == (mine.function, mine.file))
     return any((frame.line or 0) > (mine.line or 0) for frame in same)
 
 

@@ -15,7 +15,7 @@ from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
-from gdbext.analysis.progress.slow import busy_child, is_on_stack, moves_much
+from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
@@ -200,7 +200,7 @@ def _is_fed(view: JobView, party: Party) -> bool:
     everything to such a thread of a library."""
     if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
         others = (one for one in threads_of(view, party.index) if one.thread is not party.thread)
-        return any(is_on_stack(one, *_SERVER_THREAD) for one in others)
+        return any(one.is_inside(*_SERVER_THREAD) for one in others)
     own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)

@@ -6,7 +6,7 @@ tasks whose results they wait for.
 
 from __future__ import annotations
 
-from typing import List, Optional, Pattern, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -17,7 +17,6 @@ from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
 from gdbext.model.codes import Given
 from gdbext.model.locks import LISTENING
-from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 
 FED_KINDS = ("ipc-queue", "condvar-idle", "mutex")
@@ -37,8 +36,8 @@ def waits_for_result(party: Party) -> bool:
 
 def inside_task(one: Party) -> bool:
     """Whether what it is in was called by a pool."""
-    outer = _calls(one)[(one.judged.frame or 0) + 1 :]
-    return any(_is(frame, function, file) for frame in outer for function, file in _TASKS)
+    outer = one.calls[(one.judged.frame or 0) + 1 :]
+    return any(frame.is_in(function, file) for frame in outer for function, file in _TASKS)
 
 
 def unfinished_tasks(view: JobView, index: int) -> List[Party]:
@@ -54,7 +53,7 @@ def starved(view: JobView) -> Optional[Candidate]:
         return None
     for index in range(len(view.processes)):
         own = threads_of(view, index, lambda one: one.helper in (None, EVENT_LOOP))
-        workers = [one for one in own if any(_is(frame, *_THREAD) for frame in _calls(one))]
+        workers = [one for one in own if one.is_inside(*_THREAD)]
         others = parties_without(own, workers)
         if not workers or not all(waits_for_result(one) and _waits_inside_of_task(one) for one in workers):
             continue
@@ -126,11 +125,3 @@ def takes_clients_alone(loop: Party) -> bool:
 def stands(one: Party) -> bool:
     """Whether it waits without a limit, and was not woken."""
     return one.thread is not None and not one.thread.switches and for_ever(one.thread)
-
-
-def _is(frame: Frame, function: Pattern[str], file: Pattern[str]) -> bool:
-    return bool(function.match(frame.function or "") and file.search(frame.file or ""))
-
-
-def _calls(one: Party) -> Sequence[Frame]:
-    return one.thread.calls if one.thread is not None else ()

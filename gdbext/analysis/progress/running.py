@@ -24,7 +24,7 @@ from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
-from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _POLLS = regex(r"_*(GI_+)?_*poll$")
@@ -227,8 +227,7 @@ def _returned(then: Party, now: Party) -> bool:
 
 def _place(party: Party) -> _Place:
     """The calls of a party from the outermost to the one that decides."""
-    frames: Sequence[Frame] = party.thread.calls if party.thread is not None else ()
-    return [(one.function or one.library, one.line) for one in reversed(frames[party.judged.frame or 0 :])]
+    return [(one.function or one.library, one.line) for one in reversed(party.calls[party.judged.frame or 0 :])]
 
 
 def _one_place(one: _Place, other: _Place) -> bool:

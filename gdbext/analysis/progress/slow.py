@@ -18,7 +18,6 @@ from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.model.activity import Activity, Child
 from gdbext.model.missing import Missing
-from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
@@ -101,7 +100,7 @@ def doubt_slow_work(best: Candidate) -> Candidate:
     if best.cause != "missing-rank" or best.confidence != "high":
         return best
     for party in best.culprits:
-        row = next((row for row, function, file, _ in _ROWS if row.file and is_on_stack(party, function, file)), None)
+        row = next((row for row, function, file, _ in _ROWS if row.file and party.is_inside(function, file)), None)
         if row is not None and party.process.activity is None and party.group == "elsewhere":
             reason = f" {start(who([party]))} {row.doing}, and its progress was not measured: it may only be slow."
             return dataclasses.replace(best, confidence="medium", summary=best.summary + reason)
@@ -160,7 +159,7 @@ def _doing(party: Party) -> Optional[_CountedWork]:
     if _faults(activity) and party.group not in COMMUNICATION:
         return _CountedWork(party, "waits for pages that are not in memory", _faults(activity))
     for row, function, file, children in _ROWS:
-        on_stack = bool(row.file) and is_on_stack(party, function, file)
+        on_stack = bool(row.file) and party.is_inside(function, file)
         if party.group in COMMUNICATION and not (on_stack and _launches_from_the_host(party)):
             continue
         counted = (
@@ -192,22 +191,12 @@ def _moved(count: Optional[int], seconds: float) -> str:
     return f"{count / 2**20:,.0f} MiB in {seconds:.1f} s" if count and count / seconds >= MOVED_PER_SECOND else ""
 
 
-def is_on_stack(party: Party, function: Pattern[str], file: Pattern[str]) -> bool:
-    """Whether a function of that name is on its stack, in such a file."""
-    frames = party.thread.calls if party.thread is not None else ()
-    return any(_is(frame, function, file) for frame in frames)
-
-
-def _is(frame: Frame, function: Pattern[str], file: Pattern[str]) -> bool:
-    return bool(function.match(frame.function or "") and file.search(frame.file or frame.library or ""))
-
-
 def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optional[str]:
     """That a thread of the rank is busy inside such a library: the one that decides, or one that it waits for."""
     waits = party.kind == "condvar-idle" and party.judged.rule not in OWN_SLEEPS
     for thread in party.process.threads if waits else filter(None, (party.thread,)):
         inner = next((frame for frame, one in zip(thread.calls, known_frames(thread.calls)) if not one.system), None)
-        if inner is not None and _is(inner, function, file) and (thread.cpu or 0.0) >= BUSY:
+        if inner is not None and inner.is_in(function, file) and (thread.cpu or 0.0) >= BUSY:
             return (
                 f"{'its thread' if thread is party.thread else f'thread {thread.id}'} used {thread.cpu:.0%} of a core"
             )
@@ -216,8 +205,7 @@ def _computes(party: Party, function: Pattern[str], file: Pattern[str]) -> Optio
 
 def _launches_from_the_host(party: Party) -> bool:
     """Launching, and not inside the device's libraries: there a spinning thread proves nothing."""
-    frames = party.thread.calls if party.thread is not None else ()
-    native = [frame.library for frame in frames if frame.language == "native" and frame.library]
+    native = [frame.library for frame in party.calls if frame.language == "native" and frame.library]
     return party.group == "launch" and bool(native) and not any(_DEVICE.match(name) for name in native)
 
 

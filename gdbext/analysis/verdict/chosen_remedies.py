@@ -171,8 +171,7 @@ def _blamed(view: JobView, best: Candidate) -> Sequence[Party]:
 def _value(party: Party, wanted: Tuple[str, str]) -> Optional[int]:
     """The number that an argument of a function on its stack has."""
     function, name = wanted
-    calls = party.thread.calls if party.thread is not None else ()
-    found = (frame.captures.get(name) for frame in calls if regex(function).match(frame.function or ""))
+    found = (frame.captures.get(name) for frame in party.calls if regex(function).match(frame.function or ""))
     return next((value for value in found if isinstance(value, int)), None)
 
 
@@ -310,20 +309,18 @@ def _waits_for_itself(best: Candidate) -> bool:
 
 def _driver_of(party: Party) -> str:
     """The module of the GPU's driver that its stack goes through."""
-    calls = party.thread.calls if party.thread is not None else ()
-    modules = (frame.library or "" for frame in calls)
+    modules = (frame.library or "" for frame in party.calls)
     return next((one for one in modules if re.match(GPU_MODULE, one) and not re.match(GPU_HELPERS, one)), "")
 
 
 def _stays_in(party: Party, module: str) -> bool:
     """Whether every frame is of that code."""
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     return bool(calls) and all(re.match(module, frame.library or "") for frame in calls)
 
 
 def _goes_through(party: Party, function: str) -> bool:
-    calls = party.thread.calls if party.thread is not None else ()
-    return any(re.match(function, frame.function or "") for frame in calls)
+    return any(re.match(function, frame.function or "") for frame in party.calls)
 
 
 def _reported_fits(wanted: Tuple[str, ...], view: JobView) -> bool:

@@ -191,8 +191,7 @@ def single_process_text(party: Party, idle: Sequence[Party], last_words: str = "
             state, why = f"{ends.does}; it is still in {where(party)}", ""
     elif missing:
         unseen = f"a function that the text does not show ({missing} are missing)"
-        calls = party.thread.calls if party.thread is not None else ()
-        inner = next(itertools.filterfalse(says_nothing, calls), None)
+        inner = next(itertools.filterfalse(says_nothing, party.calls), None)
         through = place(inner) if inner is not None and inner.function else where(party)
         state = f"died in {unseen}, reached through {through}"
     if is_traceback:
@@ -306,7 +305,7 @@ def _further_out(party: Party, explanation: str) -> str:
 def _special(party: Party) -> Optional[OpenThere]:
     """The row of special code that it waits in."""
     at = party.frame(party.judged.frame)
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     owner = next((frame for frame in calls_from(party, at) if not says_nothing(frame)), at) or Frame(None)
     function, library = owner.function or "", owner.library or ""
     outer = next((number for number, frame in enumerate(calls) if not says_nothing(frame)), len(calls))

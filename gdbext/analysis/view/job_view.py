@@ -74,6 +74,20 @@ class Party:
         return self.thread.id if self.thread is not None else ""
 
     @property
+    def calls(self) -> Sequence[Frame]:
+        """The calls of its thread, the innermost first; () without one."""
+        return self.thread.calls if self.thread is not None else ()
+
+    @property
+    def syscall(self) -> Optional[Sequence[int]]:
+        """The system call that its thread is in, by number and arguments; None where there is none, or nobody knows."""
+        return self.thread.syscall if self.thread is not None else None
+
+    def is_inside(self, function: Pattern[str], file: Pattern[str]) -> bool:
+        """Whether a call of such a function of such a file is on its stack."""
+        return any(frame.is_in(function, file) for frame in self.calls)
+
+    @property
     def lwp(self) -> Optional[int]:
         """What the kernel calls the thread."""
         return self.thread.lwp if self.thread is not None else None

@@ -103,7 +103,7 @@ def where(party: Party) -> str:
     if reported is not None:
         return place(reported)
     if inner is None and outer is None:
-        calls = party.thread.calls if party.thread is not None else ()
+        calls = party.calls
         telling = _telling(party, calls[0]) if calls else None
         return _library_alone(party) or (place(telling) if telling is not None else "a place that could not be read")
     if judged.rule in _SIGNALS:
@@ -146,7 +146,7 @@ def where(party: Party) -> str:
 
 def died_at(party: Party) -> str:
     """Where a thread died: a signal hits native code, of which CPython prints no frame."""
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     problems = (*party.process.said, *(party.thread.problems if party.thread is not None else ()))
     hit = next(filter(None, map(_HIT.match, problems)), None)
     if hit is not None and hit["place"]:
@@ -168,7 +168,7 @@ def reported_place(party: Party) -> Optional[Frame]:
 
 def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional[Frame]) -> str:
     """`poll, called from decode`; `poll, reached from decode`, where a function with another name is between them."""
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     first, last = (next((at for at, frame in enumerate(calls) if frame is one), 0) for one in (inner, outer))
     between = [frame for frame in calls[first + 1 : last] if NAMES.known_frame(frame).name]
     names = {one.function for one in (inner, outer) if one is not None}
@@ -178,7 +178,7 @@ def called_from(party: Party, name: str, inner: Optional[Frame], outer: Optional
 
 def calls_from(party: Party, inner: Optional[Frame]) -> Sequence[Frame]:
     """That very frame of its thread and those further out; nothing where it is not among them."""
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     return calls[next((number for number, frame in enumerate(calls) if frame is inner), len(calls)) :]
 
 
@@ -339,8 +339,7 @@ _SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
 
 def _library_alone(party: Party) -> str:
     """The library whose frames without a name are all there is, the C library apart."""
-    frames = party.thread.calls if party.thread is not None else ()
-    nameless = {frame.library for frame in frames if frame.function is None and frame.library}
+    nameless = {frame.library for frame in party.calls if frame.function is None and frame.library}
     return f"{nameless.pop()} (no symbols)" if len(nameless) == 1 else ""
 
 

@@ -312,7 +312,7 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
 
 def _broken_into(party: Party) -> str:
     """Which signal interrupted what, and whose handler it runs, where the lock is asked for in the handler."""
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     at = next((number for number, frame in enumerate(calls) if _INTERRUPTED.match(frame.function or "")), 0)
     behind = [frame for frame in calls[at + 1 :] if not says_nothing(frame)]
     inside = {frame.function for frame in calls[:at] if not says_nothing(frame)}

@@ -84,16 +84,14 @@ def _processes(view: JobView, mains: Sequence[Party]) -> Sequence[Party]:
 
 def _differs(party: Party, usual: Sequence[_Place]) -> str:
     """The outermost line of Python at which it is not where most are."""
-    calls = party.thread.calls if party.thread is not None else ()
-    own = [frame for frame in calls if frame.language == "python"]
+    own = [frame for frame in party.calls if frame.language == "python"]
     pairs = zip(reversed(own), reversed(usual))
     return next((place(frame) for frame, most in pairs if (frame.function, frame.line) != most), where(party))
 
 
 def _asked_at(party: Party) -> Tuple[_Place, ...]:
     """The lines of Python from the program's outermost function to the wait."""
-    calls = party.thread.calls if party.thread is not None else ()
-    return tuple((frame.function, frame.line) for frame in calls if frame.language == "python")
+    return tuple((frame.function, frame.line) for frame in party.calls if frame.language == "python")
 
 
 PATTERNS = (no_rank_served,)

@@ -150,13 +150,13 @@ def keeps_gil_from_callback(view: JobView) -> Optional[Candidate]:
 
 
 def _waits_with_gil(one: Party) -> bool:
-    call = one.thread.syscall if one.thread is not None else None
+    call = one.syscall
     return one.thread is not None and one.thread.gil is True and call is not None and call[0] == FUTEX and stands(one)
 
 
 def _calls_back(one: Party) -> bool:
     """Whether no function of Python has called it: it comes from a thread of a library."""
-    calls = one.thread.calls if one.thread is not None else ()
+    calls = one.calls
     native = all(frame.language != "python" for frame in calls)
     return native and any(_ENTERS.search(frame.function or "") for frame in calls)
 

@@ -134,7 +134,7 @@ def _is_own_future(task: PythonTask) -> bool:
 
 def _waits_inside(one: Party) -> bool:
     """Whether it waits without a limit for what only a thread of its own process can give."""
-    call = one.thread.syscall if one.thread is not None else None
+    call = one.syscall
     if not stands(one) or call is None:
         return False
     return call[0] == FUTEX or waits_for_itself(one)
@@ -179,15 +179,13 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
 
 def runs_loop(one: Party) -> bool:
     """Whether its thread is somewhere inside of an event loop: of its selector, or of what a task has called."""
-    calls = one.thread.calls if one.thread is not None else ()
-    return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in calls)
+    return any(_LOOP.search(frame.function or "") and _LOOP_FILES.search(frame.file or "") for frame in one.calls)
 
 
 def blocks_loop(one: Party) -> bool:
     """Whether code that a loop has called waits by itself: meanwhile the loop serves nobody. In uvloop an idle loop
     shows no frame of Python further in than the call that runs it."""
-    calls = one.thread.calls if one.thread is not None else ()
-    inner = next((frame for frame in calls if frame.language == "python"), None)
+    inner = next((frame for frame in one.calls if frame.language == "python"), None)
     return inner is not None and not _OF_LOOPS.search(inner.file or "") and runs_loop(one)
 
 

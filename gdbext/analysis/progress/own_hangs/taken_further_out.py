@@ -76,7 +76,7 @@ def _again(party: Party) -> Optional[Tuple[Frame, Frame, bool]]:
         return None
     if any(isinstance(wait.owner, int) and wait.owner != party.lwp for wait in own_locks(party)):
         return None
-    calls = party.thread.calls if party.thread is not None else ()
+    calls = party.calls
     first, *rest = [at for at, frame in enumerate(calls) if frame.language == "python"] or [0]
     inner = calls[first]
     if inner.line is None:

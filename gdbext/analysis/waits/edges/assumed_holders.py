@@ -187,8 +187,7 @@ def _is_of_class(frame: Frame) -> bool:
 
 def variable_of(party: Party) -> str:
     """The variable that a lock is, as the debugger names it in the call that asks for the lock."""
-    calls = party.thread.calls if party.thread is not None else ()
-    asked = next((one.captures for one in calls if _LOCKS.intersection(one.captures)), {})
+    asked = next((one.captures for one in party.calls if _LOCKS.intersection(one.captures)), {})
     return str(asked.get(SYMBOL) or "")
 
 

@@ -35,7 +35,7 @@ def draw(drawing: Drawing, threads: Threads) -> None:
 def _runs_one(one: Party) -> bool:
     """Whether the function that runs an initialiser has called something: behind a wait for one it stands innermost,
     with its callers of the C library."""
-    names: List[str] = [frame.function or "" for frame in (one.thread.calls if one.thread is not None else ())]
+    names: List[str] = [frame.function or "" for frame in one.calls]
     at = [number for number, name in enumerate(names) if _RUNS.match(name)]
     if at and one.judged.rule == "os-once":
         while len(at) > 1 and at[1] == at[0] + 1:
