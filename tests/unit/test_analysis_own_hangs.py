@@ -102,6 +102,40 @@ def test_without_a_killed_child_or_while_it_computes_nobody_is_named(thread, act
     assert not over_time(process(0, thread, activity=activity), seconds=seconds).finding
 
 
+CHECKS = ("_PyEval_EvalFrameDefault@python3", "Worker.wait_ready@engine.py:8")
+WITH_FAILED = Activity(1.0, ended=(Ended("python", 99, 0, status=1),))
+
+
+def test_who_runs_in_a_wait_for_what_a_failed_child_was_to_write_is_named_after_some_time():
+    checks = process(0, spins(*CHECKS), activity=WITH_FAILED)
+    naps = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "run_chip@engine.py:5", *MAIN, syscall=NAP,
+                 sleeps=0.001, state="S", switches=800)  # fmt: skip
+    found = over_time(checks, process(1, naps))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "pid 99 (python, status 1)" in found.summary
+    soon = judge(live(checks, process(1, naps))).verdict
+    assert (soon.cause, soon.finding) == ("unknown", False)
+    assert "started a child that has failed" in soon.summary
+
+
+@pytest.mark.parametrize(
+    ("function", "activity"),
+    [("Model.fit", WITH_FAILED), ("Worker.wait_ready", Activity(1.0))],
+    ids=["its name says that it works", "no child has failed"],
+)
+def test_who_computes_or_has_no_failed_child_may_work(function, activity):
+    frames = ("_PyEval_EvalFrameDefault@python3", f"{function}@engine.py:8")
+    assert not over_time(process(0, spins(*frames), activity=activity)).finding
+
+
+def test_who_waits_for_a_connection_to_itself_while_another_thread_works_is_at_work():
+    asks = stack("recv@libc.so.6", "Server::get@engine server.cpp:87", *MAIN, state="S", switches=0,
+                 syscall=(45, 4, 1, 1, 0, 0, 0))  # fmt: skip
+    works = stack("multiply@engine model.cpp:4", "Model::generate@engine model.cpp:9", state="R", cpu=0.5, switches=90)
+    own = (Peer(100, "tcp 127.0.0.1:4 - 127.0.0.1:5", (100,), ("S",), ("engine",)),)
+    assert judge(live(process(0, asks, works, peers=own))).verdict.cause == "not-a-hang"
+
+
 RESTS = (
     "epoll_wait@libc.so.6",
     "EpollSelector.select@selectors.py:468",

@@ -193,6 +193,17 @@ def test_a_file_whose_other_end_is_in_the_same_process_is_for_its_own_threads_to
 
 
 @pytest.mark.parametrize(
+    ("wait", "cause"),
+    [(waits(1, "mutex", 2), "lock-order-deadlock"), (waits(1), "unknown")],
+    ids=["a lock with an owner", "a condition, which a client's request may fulfil"],
+)
+def test_no_new_client_ends_a_wait_for_a_lock_or_for_an_answer_asked_for_already(wait, cause):
+    process = with_file(RECEIVES, 1, locks=(wait,))
+    accepts = thread(3, *ACCEPTS, state="S", switches=0)
+    assert verdict(replace(process, threads=(*process.threads, accepts))).cause == cause
+
+
+@pytest.mark.parametrize(
     "process",
     [
         with_file(RECEIVES, 880),

@@ -10,7 +10,7 @@ from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, place_of_naps
 from gdbext.analysis.progress.own_hangs.results_elsewhere import waits_for_task
-from gdbext.analysis.progress.own_work import is_serving, looked_long, waits_for_child
+from gdbext.analysis.progress.own_work import checks_beside_failed_child, is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -119,7 +119,7 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if view.of(*COMMUNICATION, "implicit", "init", "teardown"):
         return None  # who spins in there waits for others
     place = where(parties[0])
-    if all(map(may_progress, parties)):
+    if all(map(may_progress, parties)) and not any(map(checks_beside_failed_child, parties)):
         if all(_may_only_spin(view, party) for party in parties):
             summary = (
                 f"It is not clear yet whether anything hangs: {who(parties)} run Python code, for example {place}, and "
@@ -131,10 +131,13 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
     exiting = [party for party in parties if party.thread is not None and exits(party.thread)]
-    if exiting:  # what it checks again and again there may never come
+    checking = [party for party in parties if checks_beside_failed_child(party)]
+    if exiting or checking:  # what it checks again and again there may never come
+        ends = verb(exiting, "is exiting", "are exiting") if exiting else "started a child that has failed"
+        some = exiting or checking
         summary = (
-            f"It is not clear yet whether anything hangs: {who(exiting)} {verb(exiting, 'is', 'are')} exiting, and "
-            f"{verb(exiting, 'runs', 'run')} or {verb(exiting, 'naps', 'nap')} in {where(exiting[0])}."
+            f"It is not clear yet whether anything hangs: {who(some)} {ends}, and {verb(some, 'runs', 'run')} or "
+            f"{verb(some, 'naps', 'nap')} in {where(some[0])}."
         )
         return not_clear(view, summary, evidence_of((), parties))
     asleep = [party for party in parties if not (may_progress(party) or _has_run(party))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import List, Optional, Pattern
 
 from gdbext.analysis.progress.pool_tasks import stands
@@ -15,13 +16,14 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     GIVES_BY_NAME,
     LOCKS_BY_NAME,
     TAKES_BY_NAME,
+    WAITS_BY_NAME,
 )
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
-_GIVES, _TAKES = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME))
+_GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -32,6 +34,14 @@ def naps_for_end(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
     must do."""
     return _naps_by_name(one, _ENDS)
+
+
+def runs_until_done(one: Party) -> bool:
+    """Whether it runs in a function of Python whose name says that it waits until something is so."""
+    if one.kind != "python-code":
+        return False
+    inner = islice((frame for frame in one.calls if frame.language == "python"), 1)
+    return any(_WAITS.match(words_of(frame.function or "")) for frame in inner)
 
 
 def naps_for_room(one: Party) -> bool:

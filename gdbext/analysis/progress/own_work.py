@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
-from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock
+from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock, runs_until_done
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
@@ -26,6 +26,7 @@ from gdbext.analysis.view.job_view import (
     other_ends,
     parties_without,
     threads_of,
+    waits_for_itself,
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -265,17 +266,21 @@ def naps_with_gil(view: JobView, one: Party) -> bool:
     return any(other.kind == "gil" for other in threads_of(view, one.index))
 
 
-def _naps_beside_killed_child(party: Party) -> bool:
-    """Whether all that it does is to look again and again, and a child of it was killed: perhaps for what that one was
-    to do."""
+def checks_beside_failed_child(party: Party) -> bool:
+    """Whether all that it does is to look again and again, by naps or by its function's name, and a child of it was
+    killed or has failed: perhaps for what that one was to do."""
     activity = party.process.activity
-    return party.judged.rule in OWN_SLEEPS and activity is not None and bool(activity.killed)
+    if activity is None:
+        return False
+    if party.judged.rule in OWN_SLEEPS:
+        return bool(activity.killed)
+    return runs_until_done(party) and any(one.failed for one in activity.ended)
 
 
 def is_working(view: JobView, party: Party) -> bool:
     if party.group == "idle" and (party.takes_orders or party.polls):  # the loop in which it waits for orders polls
         return False
-    if _naps_beside_killed_child(party) or any(naps_with_gil(view, one) for one in threads_of(view, party.index)):
+    if checks_beside_failed_child(party) or any(naps_with_gil(view, one) for one in threads_of(view, party.index)):
         return False
     if not is_yielding(party) and (
         may_progress(party)
@@ -288,6 +293,8 @@ def is_working(view: JobView, party: Party) -> bool:
     if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
         return True
     if _has_joined(party) or _worked_between_tries(party):
+        return True
+    if waits_for_itself(party) and any(is_active(one) for one in threads_of(view, party.index)):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give

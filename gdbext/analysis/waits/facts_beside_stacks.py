@@ -52,6 +52,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
     "witnesses": witness_evidence.PATTERNS,
     "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS),
     "standstill": (
+        *background_collectives.LOST,
         *loop_tasks.LOST,
         *dead_children.LOST,
         *blocked_signals.LOST,

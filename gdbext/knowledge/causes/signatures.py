@@ -61,7 +61,15 @@ SIGNATURES: Tuple[Signature, ...] = (
         "ranks are in different collectives, or in the same one with different sizes",
         "every rank must make the same calls on a communicator, in the same order; if they differ, none completes",
         "NVIDIA/nccl#857; vllm-project/vllm#46097 (three in all-reduce, one a block ahead)",
-        ("mismatch", "no_rank_served", "different_launches", "told_by_watchdog", "told_by_coordinator", "told_by_log"),
+        (
+            "mismatch",
+            "no_rank_served",
+            "several_at_once",
+            "different_launches",
+            "told_by_watchdog",
+            "told_by_coordinator",
+            "told_by_log",
+        ),
     ),
     Signature(
         "multi-comm-ordering",

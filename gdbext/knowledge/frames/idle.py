@@ -10,6 +10,7 @@ from gdbext.knowledge.frame_precedence import LEAF, LOCK, PYTHON
 from gdbext.knowledge.row_kinds import FrameRule
 
 SIGNAL_WAIT = "signal-wait"
+ACCEPT, PYTHON_ACCEPT = "accept", "accept-idle"
 
 
 def _python(id: str, kind: str, function: str, file: str, source: str, by: str = "") -> FrameRule:
@@ -54,7 +55,7 @@ RULES = (
         "socketserver.py: a server without requests",
         r"(serve_forever|handle_request)$",
     ),
-    _python("accept-idle", "io", r"_?accept", r"(^|/)(socket|ssl)\.py$", "socket.py: a server waits for a connection"),
+    _python(PYTHON_ACCEPT, "io", r"_?accept", r"(^|/)(socket|ssl)\.py$", "socket.py: a server waits for a connection"),
     _python(
         "pool-worker-idle",
         "ipc-queue",
@@ -71,7 +72,7 @@ RULES = (
         "ComfyUI main.py: the worker waits for a prompt",
         r"prompt_worker$",
     ),
-    FrameRule("accept", "io", r"_*(GI_)?_*(libc_)?accept4?$", "accept(2)", rank=LOCK + 1, idle=True),
+    FrameRule(ACCEPT, "io", r"_*(GI_)?_*(libc_)?accept4?$", "accept(2)", rank=LOCK + 1, idle=True),
     FrameRule(
         SIGNAL_WAIT,
         "condvar-idle",

@@ -112,6 +112,9 @@ GIVES_BY_NAME = r"_*(en_?queue|put|push|publish|produce|send|write|acquire_write
 TAKES_BY_NAME = r"_*(de_?queue|get|pop|consume|recv|receive|read|acquire_read|take|next|poll|wait)(_[a-z]\w*)?$"
 """As above: it takes something from others."""
 
+WAITS_BY_NAME = r"_*(busy_|spin_)?(wait|await|block|poll|spin)(_[a-z]\w*)?$|_*(is_)?(ready|done|synchroni[sz]ed?)$"
+"""The last part of a function's name, as `words_of` writes it: it waits until something is so."""
+
 COLLECTIVES_BY_NAME = (
     r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
     r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"

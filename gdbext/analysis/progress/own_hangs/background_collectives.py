@@ -1,4 +1,5 @@
-"""Ranks that all wait for threads of their own, which carry out a collective once every rank has asked for it."""
+"""Ranks that all wait for threads of their own, which carry out a collective once every rank has asked for it, or
+several collectives of Gloo at once."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from gdbext.analysis.progress.running import stood
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
-from gdbext.analysis.view.wording import closed, start, who
+from gdbext.analysis.view.wording import closed, label_list, start, who
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
 
@@ -63,6 +64,36 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
     )
 
 
+def several_at_once(view: JobView) -> Optional[Candidate]:
+    """Every rank has begun the same collectives of Gloo, and none of them ends. Calls of ranks are matched by the order
+    in which each began them."""
+    parties = view.parties
+    if len(parties) < 2 or view.given is not Given.LIVE or not view.has_two_looks:
+        return None
+    if view.unseen or view.snapshot.absent or any(party.kind != "gloo" for party in parties):
+        return None
+    under_way = [_under_way(view, party) for party in parties]
+    names = [sorted(one.judged.collective or "" for one in threads) for threads in under_way]
+    if len(set(names[0])) < 2 or any(some != names[0] for some in names):
+        return None
+    if any(one.thread is None or one.thread.switches for threads in under_way for one in threads):
+        return None
+    summary = (
+        f"{start(who(parties))} have begun the same collectives of Gloo ({label_list(names[0])}), and none of them "
+        "ends. Most likely not all ranks began them in the same order: then each waits for the other. "
+        f"{start(who(parties[:1]))} is in {where(parties[0])}."
+    )
+    evidence = evidence_of([one for threads in under_way for one in threads], ())
+    return Candidate(
+        cause="collective-mismatch", confidence="low", summary=summary, culprits=parties, evidence=evidence
+    )
+
+
+def _under_way(view: JobView, party: Party) -> Sequence[Party]:
+    """The threads of Gloo that carry out collectives."""
+    return [one for one in threads_of(view, party.index) if one.kind == "gloo" and one.judged.collective]
+
+
 def _wait_for_server(view: JobView, parties: Sequence[Party]) -> bool:
     """Whether a thread of the ranks waits for what others than these send: all may have asked for the same, and a
     server still work on it."""
@@ -94,5 +125,6 @@ def _asked_at(party: Party) -> Tuple[_Place, ...]:
     return tuple((frame.function, frame.line) for frame in party.calls if frame.language == "python")
 
 
+LOST = (several_at_once,)
 PATTERNS = (no_rank_served,)
 """Threads beside the main ones move, whatever these wait for: no rank is missing because of where its own is."""

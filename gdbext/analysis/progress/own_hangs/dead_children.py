@@ -6,13 +6,15 @@ from __future__ import annotations
 import signal
 from typing import Iterator, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.begun import ended_child
+from gdbext.analysis.progress.begun import asks, ended_child
+from gdbext.analysis.progress.named_waits import runs_until_done
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, looked_long
 from gdbext.analysis.progress.running import has_acted, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.signals import FATAL
 from gdbext.model.activity import Ended
 from gdbext.model.missing import Missing
@@ -27,20 +29,20 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
     """They have been at one place for as long as an endless loop takes to be called one; nobody else acts."""
     if not is_independent_job(view) or not looked_long(view):
         return None
-    spinning = [party for party in view.parties if _died(party) and _spins(view, party)]
+    spinning = [party for party in view.parties if _spins(view, party)]
     others = parties_without(view.parties, spinning)
-    if not spinning or any(has_acted(one) for party in others for one in threads_of(view, party.index)):
+    if not spinning or any(_works(one) for party in others for one in threads_of(view, party.index)):
         return None
     own = [one for party in spinning for one in threads_of(view, party.index) if one.lwp != party.lwp]
     if any(has_acted(one) for one in own if one.judged.helper is None):
         return None
-    gone = [(child, party.index) for party in spinning for child in _died(party)][:_MOST_NAMED]
-    killed = [ended_child(child) for child, _ in gone]
+    gone = [(child, party.index) for party in spinning for child in _failed(party)][:_MOST_NAMED]
+    failed = [ended_child(child) for child, _ in gone]
     seconds = min(seconds_in_place(view, one, ()) for one in spinning)
     summary = (
         f"{start(who(spinning))} {verb(spinning, 'has', 'have')} been checking memory in {where(spinning[0])} for "
-        f"{seconds:.0f} s. {'A child was' if len(killed) == 1 else 'Children were'} killed: {', '.join(killed)}. Most "
-        "likely the loop waits for what would have been written there."
+        f"{seconds:.0f} s. {'A child' if len(failed) == 1 else 'Children'} ended with an error: {', '.join(failed)}. "
+        "Most likely the loop waits for what would have been written there."
     )
     return Candidate(
         cause="other",
@@ -53,12 +55,15 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
 
 
 def rests_without_child(view: JobView) -> Optional[Candidate]:
-    """For as long as an endless loop takes to be called one, nobody acted or asked for the child's exit status."""
-    if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
+    """For as long as an endless loop takes to be called one, nobody acted or asked for the child's exit status. Who
+    waits until its children have taken all that it gave them has lost already."""
+    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
     resting = [party for party in view.parties if _crashed(party) or _is_left_alone(party)]
     others = parties_without(view.parties, resting)
     if not resting or not all(map(_rests, resting)) or not all(map(_rests, others)):
+        return None
+    if not (looked_long(view) or all(map(asks, resting))):
         return None
     gone = [(child, party.index) for party in resting for child in _failed(party)][:_MOST_NAMED]
     failed = ", ".join(ended_child(child) for child, _ in gone)
@@ -147,9 +152,17 @@ def _died(party: Party) -> Sequence[Ended]:
 
 
 def _spins(view: JobView, party: Party) -> bool:
-    """Whether it runs at one place, and one of the looks saw it give its processor away there: it computes nothing."""
+    """Whether it has run at one place, and for what a child of it that has failed was to write: one of the looks saw it
+    give its processor away there, so it computes nothing, or its function's name says that it waits."""
+    if not _failed(party) or seconds_in_place(view, party, ()) < view.spinning_after:
+        return False
     same = filter(None, (look.same_party(party) for look in (*view.before, view)))
-    return any(map(is_yielding, same)) and seconds_in_place(view, party, ()) >= view.spinning_after
+    return (bool(_died(party)) and any(map(is_yielding, same))) or runs_until_done(party)
+
+
+def _works(one: Party) -> bool:
+    """Whether it acted, and did more than to sleep again and again."""
+    return has_acted(one) and one.judged.rule not in OWN_SLEEPS
 
 
 LOST = (spins_for_dead_child, rests_without_child, waits_for_output_of_dead_child)

@@ -12,6 +12,7 @@ from gdbext.analysis.view.wording import label_list
 from gdbext.analysis.waits.drawing import Drawing
 from gdbext.analysis.waits.edges.other_frames import left_by_fork
 from gdbext.analysis.waits.thread_numbers import Threads
+from gdbext.knowledge.frames.idle import ACCEPT, PYTHON_ACCEPT
 from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, CHILD_ENDED, KEYBOARD, NO_OWNER, TOLD_TO_END
 from gdbext.model.codes import ReadState
@@ -34,6 +35,10 @@ def draw(drawing: Drawing, threads: Threads) -> None:
         known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)} - own
         away = [party for party, _, one in found if isinstance(one, Missing) and (party.lwp or 0) in known]
         found = [one for one in found if one[0] not in away]
+        if not any(_needs_any(wait) for party, wait, _ in found if wait.address):
+            found = [
+                one for one in found if one[0].judged.rule not in (ACCEPT, PYTHON_ACCEPT)
+            ]  # what was asked already no new client ends
         strengths = [one for _, _, one in found if isinstance(one, str)]
         unowned = own or any(_needs_any(wait) for _, wait, _ in found)
         if not (unowned and found) or len(strengths) < len(found) or _forked(drawing.view, process):
