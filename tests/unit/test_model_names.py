@@ -51,6 +51,28 @@ from gdbext.model.text.function_names import LONGEST, bare_name
         ("non-virtual thunk to ns::A::f()", "ns::A::f"),
         ("net/http.(*conn).serve(...)", "net/http.(*conn).serve"),
         ("<T as core::ops::FnOnce>::call(int)", "<T as core::ops::FnOnce>::call"),
+        (
+            "<std[c29fa2d9dbea2b0e]::sys::sync::condvar::futex::Condvar>::wait",
+            "std::sys::sync::condvar::futex::Condvar::wait",
+        ),
+        (
+            "rayon_core[e20b117c96b94ca0]::registry::in_worker::<rayon_core[e20b117c96b94ca0]::join::join<(), u8>, u8>",
+            "rayon_core::registry::in_worker",
+        ),
+        (
+            "<std[c29fa2d9dbea2b0e]::thread::local::LocalKey<rayon_core[e20b117c96b94ca0]::latch::LockLatch>>::with::<u8>",
+            "std::thread::local::LocalKey<rayon_core::latch::LockLatch>::with",
+        ),
+        (
+            "<engine[0123456789abcdef]::Queue<fn() -> u8>>::pop::{closure#0}",
+            "engine::Queue<fn() -> u8>::pop::{closure#0}",
+        ),
+        (
+            "<alloc[12ca63220423dfc2]::vec::Vec<u8> as core[a9090a07a7fa7517]::ops::Drop>::drop",
+            "<alloc::vec::Vec<u8> as core::ops::Drop>::drop",
+        ),
+        ("<engine[0123456789abcdef]::Queue<u8>::pop", "<engine::Queue<u8>::pop"),
+        ("engine[0123456789abcdef]::odd>::name", "engine::odd>::name"),
         ("<module>", "<module>"),
         ("<signal handler called>", "<signal handler called>"),
         ("cut(std::vector<int, std::allo", "cut"),

@@ -16,6 +16,8 @@ _TOKEN = re.compile(
 _CLOSES = {")": "(", ">": "<", "]": "[", "}": "{"}
 _SCOPE_AFTER = re.compile(r"(?: const| volatile| ?&{1,2}){0,4}::")  # `f(int) const::{lambda()#1}`: f only encloses
 _VERSION = re.compile(r"@{1,2}[A-Za-z_][\w.]*\Z")  # pthread_cond_wait@@GLIBC_2.17, memcpy@plt
+_CRATE = re.compile(r"\b(?P<name>[A-Za-z_]\w*)\[[0-9a-f]{12,16}\]")  # rustc's "v0" mangling numbers its crates
+_ANGLE = re.compile(r"<|(?<!-)>")
 _CLONE = re.compile(r"\.(?:isra|part|constprop|cold|lto_priv|llvm|localalias)(?=\.|\Z)")
 
 
@@ -30,8 +32,35 @@ def bare_name(demangled: str) -> str:
     text = demangled.strip()[:LONGEST]
     if _PLAIN.match(text):
         return text
+    if _CRATE.search(text):
+        return _of_rust(_CRATE.sub(r"\g<name>", text))
     name = _CLONE.split(_VERSION.sub("", _without_arguments(text, 3)), maxsplit=1)[0]
     return name or text
+
+
+def _of_rust(text: str) -> str:
+    """Without type arguments (`in_worker::<T>`), and without the brackets around a type that a method is of
+    (`<LockLatch>::wait`), as compilers before 2025 wrote both. `<T as Trait>::f` stays."""
+    pieces: List[str] = []
+    start = opened = depth = 0
+    for token in _ANGLE.finditer(text):
+        at, opens = token.start(), token.group() == "<"
+        if opens and depth == 0:
+            opened = at
+        depth += 1 if opens else -1
+        if depth < 0:
+            return text
+        if depth or opens:
+            continue
+        inside = text[opened + 1 : at]
+        if text.startswith("::", opened - 2) and opened > start + 1:
+            pieces.append(text[start : opened - 2])
+        elif opened == start == 0 and " as " not in inside:
+            pieces.append(inside)
+        else:
+            pieces.append(text[start : at + 1])
+        start = at + 1
+    return "".join(pieces) + text[start:]
 
 
 def _without_arguments(text: str, depth: int) -> str:
