@@ -76,6 +76,8 @@ def test_a_function_that_waits(text, kind):
         "parse_response redis/client.py < bzpopmin redis/commands/core.py < f a.py",
         "can_read redis/connection.py < parse_response redis/client.py < PubSub.get_message redis/client.py < f a.py",
         "poll pika/adapters/select_connection.py < start_consuming pika/adapters/blocking_connection.py < f a.py",
+        "ForkSafeFlag.wait huey/consumer.py < Worker.sleep huey/consumer.py < Worker.loop huey/consumer.py",
+        "ForkSafeFlag.wait huey/consumer.py < Consumer.loop huey/consumer.py < Consumer.run huey/consumer.py",
         "get multiprocessing/queues.py < async_loop megatron/core/dist_checkpointing/strategies/async_utils.py",
         "_recv_msg torch/_inductor/compile_worker/subproc_pool.py < main torch/_inductor/compile_worker/subproc_pool.py",
         "join tensorflow/python/training/server_lib.py < main a.py",
@@ -98,6 +100,7 @@ def test_a_process_without_work_is_idle(text):
     "text",
     [
         "parse_response redis/client.py < BasicKeyCommands.get redis/commands/core.py < f a.py",
+        "wait threading.py < f a.py < _execute huey/api.py < execute huey/api.py < Worker.loop huey/consumer.py",
         "acquire a.py < g a.py < handle_message redis/client.py < get_message redis/client.py < f a.py",
     ],
 )

@@ -16,7 +16,7 @@ from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, request
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child, moves_much
-from gdbext.analysis.progress.waits_for_ranks import may_progress
+from gdbext.analysis.progress.waits_for_ranks import may_progress, waits_for_absent_pool
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
     COMMUNICATION,
@@ -373,7 +373,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party) or naps_for_end(party) or naps_for_lock(party):
+    if _sleeps_for_a_moment(party) or naps_for_end(party) or naps_for_lock(party) or waits_for_absent_pool(party):
         return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))

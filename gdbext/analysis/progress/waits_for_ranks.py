@@ -7,10 +7,16 @@ from typing import Iterator, List, Sequence
 from gdbext.analysis.stacks.thread_kind import BUSY
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.wording import who
+from gdbext.knowledge.causes.slow import NO_RATE
+from gdbext.knowledge.frames.python.python_libraries import JAX_COMPILE
+from gdbext.model.codes import Given
 from gdbext.model.verdict import Evidence
 
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
 _STANDS = ("ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
+
+DONE_BY_POOLS = (JAX_COMPILE,)
+"""Frame rules of work that threads of a library's pool do, which a forked child does not have."""
 
 
 def waiting_for_others(view: JobView) -> List[Party]:
@@ -27,9 +33,21 @@ def sleeps_on(away: Sequence[Party]) -> Iterator[Evidence]:
             yield Evidence(text, party.index, party.id or None)
 
 
+def waits_for_absent_pool(party: Party) -> bool:
+    """Whether the only thread of a process sleeps in a call whose work a library's pool of threads does."""
+    thread = party.thread
+    if party.judged.rule not in DONE_BY_POOLS or thread is None or len(party.process.threads) > 1:
+        return False
+    activity = party.process.activity
+    busy = (thread.cpu or 0.0) >= NO_RATE or (activity is not None and activity.child_lives)
+    return party.process.given is Given.LIVE and thread.state == "S" and not busy
+
+
 def may_progress(party: Party) -> bool:
     """Computing, or running Python code: slow looks like this as well."""
     used = party.thread.cpu if party.thread is not None else None
     if party.kind in _STANDS:
         return party.kind == "gil" and (used or 0.0) >= BUSY  # it had it: to wait for it takes next to nothing
+    if waits_for_absent_pool(party):
+        return False
     return party.kind == "native-compute" or (used or 0.0) >= BUSY or (party.judged.running and party.kind != "io")

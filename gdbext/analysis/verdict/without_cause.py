@@ -100,9 +100,7 @@ def without_cause(view: JobView) -> Candidate:
     waiting = tuple(party for party in parties if party.group != "fatal") if len(parties) > 1 else ()
     # Who sleeps, and ran between the two copies, may have got what it waited for.
     acts = any(map(_may_go_on, parties))
-    acts = acts or (
-        not looked_long(view) and (_others_act(view, parties) or (alike and all(map(_runs_in_mpi, parties))))
-    )
+    acts = acts or (not looked_long(view) and (_others_act(view, parties) or all(map(_runs_in_mpi, parties))))
     may_go_on = nobody_asks(view) or (view.given is Given.LIVE and view.has_two_looks and acts)
     return Candidate(
         cause="unknown",

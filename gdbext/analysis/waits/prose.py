@@ -211,6 +211,8 @@ def _different(parties: Sequence[Party]) -> str:
         return "calls that wait for a key of the store, which only another rank sets"
     if not all(party.judged.collective for party in parties):
         return "different calls of the library"
+    if {party.judged.collective for party in parties} == {"send", "recv"}:
+        return "sends and receives that do not match (peer, tag or order differ, or an earlier message was not sent)"
     one = len({party.judged.collective for party in parties}) == 1
     if one and any(party.other_side is not None for party in parties):
         return "messages that wait for one another"

@@ -10,6 +10,7 @@ from gdbext.analysis.progress.named_waits import naps_for_lock
 from gdbext.analysis.progress.own_work import is_yielding, looked_long
 from gdbext.analysis.progress.pool_tasks import waits_for_result
 from gdbext.analysis.progress.running import ended_by_handlers, handler_of, has_acted, own_locks
+from gdbext.analysis.progress.waits_for_ranks import waits_for_absent_pool
 from gdbext.analysis.stacks.thread_kind import known_frames
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, matches_any, threads_of
 from gdbext.knowledge.causes.held_by_frames import EXITS
@@ -131,9 +132,10 @@ def _has_program_of_parent(view: JobView, party: Party) -> bool:
     if len(process.threads) != 1 or process.title is None or party.judged.idle or any(wait.shared for wait in own):
         return False
     nameless = any(wait.kind == "futex" and wait.still for wait in own)
-    if party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
+    without_pool = waits_for_absent_pool(party)
+    if not without_pool and party.kind not in ("mutex", "condvar-idle") and not (party.kind == "unknown" and nameless):
         return False
-    tries_lock = naps_for_lock(party) or _spins_for_pool(party)
+    tries_lock = naps_for_lock(party) or _spins_for_pool(party) or without_pool
     if tries_lock and not (looked_long(view) and _only_one_acts(view, party)):
         return False
     if not tries_lock and (party.judged.rule in OWN_SLEEPS or _tries_again(party)):

@@ -11,6 +11,7 @@ from gdbext.knowledge.frames.networks.fabrics import RAY_GET, RAY_TASK
 from gdbext.knowledge.row_kinds import FrameRule
 
 DASK_RESULT = "dask-sync"
+JAX_COMPILE = "jax-compile"
 
 _COLLECTIVES = (
     (r"\w*all_?reduce\w*", "all_reduce"),
@@ -147,7 +148,7 @@ RULES = (
         "jax-copy", "memcpy-sync", r"_value|__array__|device_get", r"jax/_src/(array|api)\.py$", "jax reads back"
     ),
     python_wait(
-        "jax-compile", "native-compute", r"backend_compile\w*|compile_or_get_cached", r"jax/_src/", "XLA compiles"
+        JAX_COMPILE, "native-compute", r"backend_compile\w*|compile_or_get_cached", r"jax/_src/", "XLA compiles"
     ),
     python_wait(
         "jax-distributed", "store-wait", r"initialize|wait_at_barrier", r"jax/_src/distributed\.py$", "jax.distributed"
@@ -219,6 +220,16 @@ RULES = (
         rank=PYTHON + 3,
         idle=True,
         calls=r"_?(process|dispatch)\w*",
+    ),
+    python_wait(
+        "huey-idle",
+        "ipc-queue",
+        r"loop",
+        r"(^|/)huey/consumer\.py$",
+        "huey consumer.py: a worker without a task, the scheduler and the main thread, which look again and again",
+        rank=PYTHON + 3,
+        idle=True,
+        calls=r"(\w+\.)?_?execute",
     ),
     python_wait(
         "grpc-call",
