@@ -462,6 +462,12 @@ def test_a_communicator_is_made_by_all_of_the_one_that_it_comes_from():
     assert judge(job(*splits, away)).verdict.cause == "init-rendezvous"
 
 
+@pytest.mark.parametrize(("call", "confidence"), [("PMPI_Init", "high"), ("PMPI_Intercomm_merge", "low")])
+def test_a_rank_that_has_ended_need_not_be_a_member_of_what_some_ranks_make(call, confidence):
+    found = judge(job(mpi(1, call), mpi(3, call), world_size=4, absent=(0, 2))).verdict
+    assert (found.cause, found.confidence, found.absent) == ("init-rendezvous", confidence, (0, 2))
+
+
 def test_a_thread_that_yields_until_memory_changes_does_no_work():
     joins = stack("__futex_wait@libc.so.6", "pthread_join@libc.so.6", "main@program", syscall=FUTEX, switches=0)
     polls = stack("sched_yield@libc.so.6", "Spin::lock@program", "run@program", *ENTRY, state="R", cpu=0.9, switches=9)

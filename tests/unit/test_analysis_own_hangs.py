@@ -215,6 +215,33 @@ def test_the_only_thread_of_a_child_that_runs_until_a_pool_has_done_its_share(se
     assert not forked or (found.culprits, found.victims) == ((1,), (0,))
 
 
+COMPILES = ("syscall@libc.so.6", "absl::Mutex::Block@libjax.so", "backend_compile_and_load@jax/_src/compiler.py:344")
+
+
+@pytest.mark.parametrize(("seconds", "cpu", "forked"), [(21.0, 0.0004, True), (5.0, 0.0004, False), (21.0, 0.9, False)])
+def test_the_only_thread_of_a_child_that_waits_in_turns_for_what_a_pool_compiles(seconds, cpu, forked):
+    waits = stack("wait4@libc.so.6", *MAIN, syscall=(61, 101, 0, 0, 0, 0, 0), state="S", switches=0)
+    rests = stack("futex_wait@libc.so.6", "Eigen::WorkerLoop@libjax.so", syscall=FUTEX, state="S", switches=0)
+    child = Peer(100, "pid 101", (101,), ("S",), ("test",))
+    turns = stack(*COMPILES, *MAIN, state="S", switches=12, cpu=cpu, syscall=(202, 1, 128, 0, 0x7FFF, 0, 0))
+    parent = process(0, waits, rests, peers=(child,), title="./test")
+    found = over_time(parent, process(1, turns, title="./test"), seconds=seconds)
+    assert (found.cause == "fork-after-cuda") == forked
+
+
+def test_workers_of_a_pool_that_wait_for_threads_of_rayon_were_forked_without_them():
+    waits = ("syscall@libc.so.6", "rayon_core::latch::LockLatch::wait_and_reset@tokenizers.so", "encode@repro.py:16")
+    forks = ("worker@multiprocessing/pool.py:125", "Popen._launch@multiprocessing/popen_fork.py:71")
+    workers = [
+        process(number, stack(*waits, *forks, *MAIN, syscall=FUTEX, state="S", switches=0),
+                locks=(LockWait(100 + number, "futex", 0x50, Missing("nothing names it"), still=True),))
+        for number in (0, 1)
+    ]  # fmt: skip
+    found = judge(live(*workers)).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", "medium", (0, 1))
+    assert "are forked children" in found.summary
+
+
 READS_OUTPUT = ("poll@libc.so.6", "Popen._communicate@subprocess.py:2108", "run@tool.py:4")
 ENDED = Activity(1.0, ended=(Ended("sh", 98, 9),))
 

@@ -75,6 +75,7 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "Culprits": start(name),
         "culprits": name,
         "are": verb(subjects, "is", "are"),
+        "are_forked": verb(subjects, "is a forked child", "are forked children"),
         "have": verb(subjects, "has", "have"),
         "do": verb(subjects, "does", "do"),
         "open": verb(subjects, "opens", "open"),

@@ -169,7 +169,7 @@ OPEN_THERE: Tuple[OpenThere, ...] = (
         ("condvar-idle",),
         "{Unseen} whether one of them is stuck or still working.",
         does="waits for the other threads of its pool, in {where}",
-        rules=("openmp-caller", "tbb-caller", "pool-caller"),
+        rules=("openmp-caller", "rayon-caller", "tbb-caller", "pool-caller"),
     ),
     OpenThere(
         ("mpi",),

@@ -215,7 +215,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "forked",
         "fork-after-cuda",
-        "{Culprits} {are} a forked child and {wait_c} in {where} for a lock that {root} held, or a task that it was "
+        "{Culprits} {are_forked} and {wait_c} in {where} for a lock that {root} held, or a task that it was "
         "running, at the time of the fork. That thread does not exist in the child, so nobody releases the lock or "
         "finishes the task.",
         "torch.multiprocessing notes",

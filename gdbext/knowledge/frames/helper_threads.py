@@ -30,6 +30,7 @@ def _caller(
 
 CALLERS = (
     "openmp-caller",
+    "rayon-caller",
     "blas-caller",
     "tbb-caller",
     "pool-caller",
@@ -51,6 +52,11 @@ RULES = (
         r"(GOMP_(parallel|barrier|taskwait|loop)\w*|gomp_team_end$|__kmpc_(fork_call|barrier)\w*|__kmp_join_call$)",
         "libgomp, libomp; in the function that the compiler made of the region the caller does its own share",
         calls=r".*(\._omp_fn\.\d+|\.?omp_outlined\w*)",
+    ),
+    _caller(
+        "rayon-caller",
+        r"rayon_core::latch::LockLatch::wait",
+        "rayon latch.rs: a thread that is none of the pool's waits until the pool has done its task",
     ),
     _caller(
         "blas-caller",

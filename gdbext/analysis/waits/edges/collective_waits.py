@@ -21,6 +21,7 @@ from gdbext.analysis.waits.edges.other_frames import (
 )
 from gdbext.knowledge.causes.remedies.remedy_constants import CONNECTS_TO_STORE
 from gdbext.knowledge.causes.wait_kinds import LEFT_EARLY, NOT_JOINED, OF_PARENT, WAITS
+from gdbext.knowledge.frames.networks.mpi import OF_SOME_RANKS
 from gdbext.knowledge.frames.python.python_libraries import RESULTS_OF_OTHERS
 from gdbext.model.codes import KERNEL_TEXT
 from gdbext.model.evidence import Evidence
@@ -30,6 +31,7 @@ from gdbext.model.text.ranges import ranks as ranks_in_words
 from gdbext.model.waits import ANY, Node
 
 _CONNECTS = regex(CONNECTS_TO_STORE)
+_OF_SOME_RANKS = regex(OF_SOME_RANKS)
 
 MOST_MEETINGS = 32
 """Different collectives that are compared, each with each, the largest first."""
@@ -249,8 +251,9 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     for party in away:
         strength = "named" if size > len(waiting) or view.snapshot.absent else "inferred"
         drawing.join(node, drawing.rank(party), "member", strength, drawing.fact(party))
+    of_some = all(matches_any(_OF_SOME_RANKS, calls_of(party)) for party in waiting)
     for number in view.snapshot.absent:
-        drawing.join(node, drawing.absent(number), "member", "named")
+        drawing.join(node, drawing.absent(number), "member", "assumed" if of_some else "named")
     _parents(drawing, node, waiting, meetings)
     _instead(drawing, node, waiting, meetings)
 

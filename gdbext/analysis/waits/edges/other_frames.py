@@ -24,7 +24,10 @@ from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
 _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
-_POOLS = ("openmp-caller",)  # frame rules: waits for a pool of threads, which a forked child does not have
+_POOLS = (
+    "openmp-caller",
+    "rayon-caller",
+)  # frame rules: waits for a pool of threads, which a forked child does not have
 _FORK = regex(r"(_*(?:libc_|os_)?fork(?:_me|_child|_worker|_process)?|_launch)$")
 _DESTROYS = regex(r"_*(GI_+)?pthread_cond_destroy$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
@@ -113,7 +116,8 @@ def _destroys_condition(party: Party) -> bool:
 def _waits_for_memory(party: Party) -> bool:
     """Whether it waits without a limit for a change of memory that only another thread of its process can make: a
     semaphore may be posted by a signal's handler, too."""
-    own = (wait for wait in own_locks(party) if wait.kind in NO_OWNER and not BY_HANDLER.get(wait.kind))
+    kinds = ("futex", *(kind for kind in NO_OWNER if not BY_HANDLER.get(kind)))
+    own = (wait for wait in own_locks(party) if wait.kind in kinds)
     return any(wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 

@@ -60,6 +60,10 @@ def _inside() -> Tuple[FrameRule, ...]:
 
 INSIDE = ("mpi-inside", *(f"mpi-inside-{collective}" for _, collective in _COLLECTIVES))
 """Rules of what stands inside of a call of MPI."""
+OF_SOME_RANKS = (
+    r"(?i:P?MPI_(Comm_(split|i?dup|create)\w*|Intercomm_(create|merge)\w*|(Cart|Graph|Dist_graph)_create\w*|Cart_sub)$)"
+)
+"""Calls that make a communicator of another one, which need not be that of all ranks."""
 RETURNS_AT_ONCE = (
     r"(?i:P?MPI_(?:Test\w*|Im?probe|Request_get_status\w*|Win_test)_{0,2}$)"
     r"|ompi_request_default_test\w*$|MPIR_Test\w*$"
