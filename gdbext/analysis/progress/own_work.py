@@ -36,7 +36,7 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
-from gdbext.model.locks import Peer
+from gdbext.model.locks import NOT_ACCEPTED, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
@@ -294,7 +294,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if _has_joined(party) or _worked_between_tries(party):
         return True
-    if waits_for_itself(party) and any(is_active(one) for one in threads_of(view, party.index)):
+    if _was_heard_by_itself(party) and any(is_active(one) for one in threads_of(view, party.index)):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
@@ -302,6 +302,12 @@ def is_working(view: JobView, party: Party) -> bool:
     if any(is_active(one) or _got_lock(one) for one in joined):
         return True
     return party.kind in FED_KINDS and not wants_lock(party) and any(map(is_active, _side_threads(view, party)))
+
+
+def _was_heard_by_itself(party: Party) -> bool:
+    """Whether a thread of its own process has taken the connection on which it waits: another one may answer."""
+    own = (one.file for one in party.process.peers if one.thread == party.lwp)
+    return waits_for_itself(party) and not any(file.endswith(NOT_ACCEPTED) for file in own)
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:

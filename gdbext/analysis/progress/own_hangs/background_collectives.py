@@ -90,8 +90,9 @@ def several_at_once(view: JobView) -> Optional[Candidate]:
 
 
 def _under_way(view: JobView, party: Party) -> Sequence[Party]:
-    """The threads of Gloo that carry out collectives."""
-    return [one for one in threads_of(view, party.index) if one.kind == "gloo" and one.judged.collective]
+    """The threads of Gloo that carry out collectives: those that asked for one run Python."""
+    every = (one for one in threads_of(view, party.index) if one.kind == "gloo" and one.judged.collective)
+    return [one for one in every if not any(frame.language == "python" for frame in one.calls)]
 
 
 def _wait_for_server(view: JobView, parties: Sequence[Party]) -> bool:
