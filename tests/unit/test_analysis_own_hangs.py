@@ -570,3 +570,20 @@ def test_who_naps_while_a_child_writes_to_the_full_pipe_that_only_it_can_read():
 )
 def test_a_write_that_may_go_on(processes):
     assert "the pipe is full" not in seen_for_long(*processes).summary
+
+
+@pytest.mark.parametrize(
+    ("task", "cause"),
+    [
+        (("Result.get@huey/api.py:1259", "count_beans@tasks.py:20"), "unknown"),
+        (("wait_a_bit@tasks.py:20",), "not-a-hang"),
+    ],
+    ids=["it asks for a result", "it naps"],
+)
+def test_a_consumer_whose_task_asks_again_and_again_for_the_result_of_another_one_is_not_idle(task, cause):
+    main = stack("poll@libc.so.6", "ForkSafeFlag.wait@huey/consumer.py:227", "Consumer.loop@huey/consumer.py:629",
+                 *MAIN, state="S", switches=9, syscall=(7, 1, 1, 100, 0, 0, 0))  # fmt: skip
+    runs = ("Huey._execute@huey/api.py:453", "Worker.loop@huey/consumer.py:132", "run@threading.py:982")
+    naps = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", *task, *runs, syscall=NAP, sleeps=0.1, state="S",
+                 switches=9)  # fmt: skip
+    assert judge(live(process(0, main, naps))).verdict.cause == cause

@@ -8,7 +8,7 @@ from typing import Iterator, Pattern
 
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
-from gdbext.analysis.progress.pool_tasks import inside_task, stands, unfinished_tasks, waits_for_result
+from gdbext.analysis.progress.pool_tasks import asks_for_result, inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
 from gdbext.analysis.stacks.decisive import exits
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, threads_of
@@ -141,6 +141,8 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
             yield f"{who([one])} is exiting, and waits in {closed(where(one))}"
     for one in unfinished_tasks(view, party.index):
         yield f"{who([one])} waits inside of a task in {closed(where(one))}"
+    for one in filter(asks_for_result, own):
+        yield f"{who([one])} looks again and again, inside of a task, for the result of another one, in {where(one)}"
     for one in filter(_stands_amid, own):
         yield f"{who([one])} waits in {closed(where(one))} for something that the program itself must give"
 

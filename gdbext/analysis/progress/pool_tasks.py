@@ -14,6 +14,7 @@ from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any,
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import POOL_RESULTS, POOL_TASKS, POOL_THREAD
 from gdbext.model.codes import Given
 from gdbext.model.locks import LISTENING
@@ -31,7 +32,16 @@ _TAKES = regex(r"(\w+\.)?(acquire|__enter__)$")
 
 def waits_for_result(party: Party) -> bool:
     """Whether it is the parent of a pool that waits for what its workers do."""
-    return party.kind in FED_KINDS and matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(party)))
+    return party.kind in FED_KINDS and _calls_for_result(party)
+
+
+def asks_for_result(one: Party) -> bool:
+    """Whether its task looks again and again for what another task does, and sleeps in between."""
+    return one.judged.rule in OWN_SLEEPS and inside_task(one) and _calls_for_result(one)
+
+
+def _calls_for_result(one: Party) -> bool:
+    return matches_any(_RESULTS, (name.rsplit("::", 1)[-1] for name in calls_of(one)))
 
 
 def inside_task(one: Party) -> bool:

@@ -67,6 +67,7 @@ POOL_TASKS: Tuple[Tuple[str, str], ...] = (
     (r"_process_worker$", r"concurrent/futures/process\.py$"),
     (r"worker$", r"multiprocess(ing)?/pool\.py$"),
     (r"_run_function$", r"torch/distributed/rpc/internal\.py$"),
+    (r"(\w+\.)?_execute$", r"(^|/)huey/api\.py$"),
 )
 """Functions of Python, with their files, that run a task of a pool; `asyncio.to_thread` ends there."""
 
