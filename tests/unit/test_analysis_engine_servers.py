@@ -117,6 +117,13 @@ def test_a_core_that_asks_another_host_may_get_an_answer():
     assert looked(worker(0), reads, front_end(REQUEST)).cause == "other"
 
 
+@pytest.mark.parametrize(("cpu", "cause"), [(0.002, "other"), (0.02, "not-a-hang")])
+def test_a_front_end_that_is_seen_as_it_wakes_up_for_a_moment_works_on_nothing(cpu, cause):
+    front = front_end(REQUEST)
+    beside = replace(stack("monitor@/srv/plugin.py:3", *MAIN, state="R", switches=4, cpu=cpu), id="9", lwp=9)
+    assert looked(worker(0), worker(1), ASKING_CORE, replace(front, threads=(*front.threads, beside))).cause == cause
+
+
 def test_a_client_that_reads_slowly_is_owed_nothing():
     drains = ("FlowControlMixin._drain_helper@asyncio/streams.py:172", *GENERATES)
     found = looked(worker(0), worker(1), IDLE_CORE, front_end(replace(REQUEST, frames=tuple(map(frame, drains)))))

@@ -432,12 +432,12 @@ def waits_for_own_process(party: Party) -> bool:
 
 
 def _computes(one: Party) -> bool:
-    """A library's thread that polls may be caught running."""
+    """A library's thread that polls may be caught running, and so may one that wakes up for a moment."""
     thread = one.thread
     if thread is None:
         return False
     runs = one.judged.helper is None and thread.state == "R" and bool(thread.switches)
-    return runs or (thread.cpu or 0.0) >= CHILD_CPU
+    return (runs and (thread.cpu is None or thread.cpu >= NO_RATE)) or (thread.cpu or 0.0) >= CHILD_CPU
 
 
 LOST = (result_lost, starved)
