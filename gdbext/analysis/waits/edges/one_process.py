@@ -35,10 +35,8 @@ def draw(drawing: Drawing, threads: Threads) -> None:
         known = {one.thread for one in process.peers if not isinstance(one.processes, Missing)} - own
         away = [party for party, _, one in found if isinstance(one, Missing) and (party.lwp or 0) in known]
         found = [one for one in found if one[0] not in away]
-        if not any(_needs_any(wait) for party, wait, _ in found if wait.address):
-            found = [
-                one for one in found if one[0].judged.rule not in (ACCEPT, PYTHON_ACCEPT)
-            ]  # what was asked already no new client ends
+        if not any(_needs_any(wait) for _, wait, _ in found if wait.address):  # then no new client ends the waits
+            found = [one for one in found if one[0].judged.rule not in (ACCEPT, PYTHON_ACCEPT)]
         strengths = [one for _, _, one in found if isinstance(one, str)]
         unowned = own or any(_needs_any(wait) for _, wait, _ in found)
         if not (unowned and found) or len(strengths) < len(found) or _forked(drawing.view, process):
