@@ -293,6 +293,12 @@ def test_a_send_and_a_receive_that_do_not_mean_each_other():
     assert judge(job(*ranks[:2], moved, apart=1.2)).verdict.cause == "not-a-hang"
 
 
+def test_a_send_and_a_receive_of_two_ranks_that_do_not_end_do_not_match():
+    found = judge(job(in_mpi(0, "Recv"), in_mpi(1, "Ssend"), apart=1.2)).verdict
+    assert found.cause == "collective-mismatch"
+    assert "sends and receives that do not match" in found.summary
+
+
 def test_ranks_in_one_collective_with_different_roots():
     def broadcasting(number, root):
         one = standing(number)

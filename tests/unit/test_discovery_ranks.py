@@ -444,7 +444,7 @@ def test_one_pid_stands_for_what_it_has_started_as_well(tree):
     tree.add(30, 1, "./download other")
     job = only(tree, pids=(20,))
     assert [rank.pid for rank in job.ranks] == [20, 22]
-    assert "pid 20 has started 22: read as well" in job.notes
+    assert "pid 22, started by pid 20, is read as well" in job.notes
     assert [rank.pid for rank in only(tree, pids=(22,)).ranks] == [22]
     assert [rank.pid for rank in only(tree, pids=(20, 30)).ranks] == [20, 30], "several are what the user wants"
 

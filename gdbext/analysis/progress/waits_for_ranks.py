@@ -8,15 +8,12 @@ from gdbext.analysis.stacks.thread_kind import BUSY
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.wording import who
 from gdbext.knowledge.causes.slow import NO_RATE
-from gdbext.knowledge.frames.python.python_libraries import JAX_COMPILE
+from gdbext.knowledge.frames.python.python_libraries import DONE_BY_POOLS
 from gdbext.model.codes import Given
 from gdbext.model.verdict import Evidence
 
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
 _STANDS = ("ipc-queue", "condvar-idle", "mutex", "gil", "exited-or-crashed", "sigbus", "cuda-error-throw")
-
-DONE_BY_POOLS = (JAX_COMPILE,)
-"""Frame rules of work that threads of a library's pool do, which a forked child does not have."""
 
 
 def waiting_for_others(view: JobView) -> List[Party]:

@@ -189,7 +189,9 @@ def _by_pids(pids: Sequence[int], jobs: Sequence[Job], census: Census) -> Tuple[
         missing += [f"pid {pid} is left out: it is a {role}; give it alone to read it" for pid, role in left_out]
     below = _started_by(plain[0], census) if plain and len(pids) == 1 else []
     if below:
-        missing.append(f"pid {plain[0]} has started {ranges_text(below)}: read as well")
+        missing.append(
+            f"{_pids_text(below)}, started by pid {plain[0]}, {'is' if len(below) == 1 else 'are'} read as well"
+        )
     named = (_job_of([*plain, *below], census, _pids_text(plain)),) if plain else ()
     found = (*hit, *named)
     if len(found) > 1 and not several:

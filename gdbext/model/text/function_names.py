@@ -40,7 +40,7 @@ def bare_name(demangled: str) -> str:
 
 def _of_rust(text: str) -> str:
     """Without type arguments (`in_worker::<T>`), and without the brackets around a type that a method is of
-    (`<LockLatch>::wait`), as compilers before 2025 wrote both. `<T as Trait>::f` stays."""
+    (`<LockLatch>::wait`): rustc's older mangling has neither. `<T as Trait>::f` stays."""
     pieces: List[str] = []
     start = opened = depth = 0
     for token in _ANGLE.finditer(text):

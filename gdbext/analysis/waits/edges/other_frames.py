@@ -24,10 +24,8 @@ from gdbext.model.text.patterns import regex
 
 _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
 _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
-_POOLS = (
-    "openmp-caller",
-    "rayon-caller",
-)  # frame rules: waits for a pool of threads, which a forked child does not have
+_POOLS = ("openmp-caller", "rayon-caller")
+"""Frame rules of waits for a pool of threads, which a forked child does not have."""
 _FORK = regex(r"(_*(?:libc_|os_)?fork(?:_me|_child|_worker|_process)?|_launch)$")
 _DESTROYS = regex(r"_*(GI_+)?pthread_cond_destroy$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")

@@ -12,6 +12,8 @@ from gdbext.knowledge.row_kinds import FrameRule
 
 DASK_RESULT = "dask-sync"
 JAX_COMPILE = "jax-compile"
+DONE_BY_POOLS = (JAX_COMPILE,)
+"""Rules of work that threads of a library's pool do, which a forked child does not have."""
 
 _COLLECTIVES = (
     (r"\w*all_?reduce\w*", "all_reduce"),
