@@ -50,6 +50,11 @@ class Activity:
         return bool(self.children or self.resting)
 
     @property
+    def failed(self) -> Tuple[Ended, ...]:
+        """The children that a signal ended, or that ended with another status than 0."""
+        return tuple(one for one in self.ended if one.failed)
+
+    @property
     def killed(self) -> Tuple[Ended, ...]:
         """The children that a signal ended."""
         return tuple(one for one in self.ended if one.signal)

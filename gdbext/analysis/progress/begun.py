@@ -53,7 +53,7 @@ def _seems_to_ask(one: Party) -> bool:
     """Whether it receives in a function whose name says that it asks for something."""
     if one.kind not in ("io", "ipc-queue") or one.judged.idle:
         return False
-    own = (frame for frame in _python_calls(one) if not _OF_LIBRARIES.search(frame.file or ""))
+    own = (frame for frame in one.python_calls() if not _OF_LIBRARIES.search(frame.file or ""))
     return any(_ASKS.match(frame.function or "") for frame in islice(own, 1))
 
 
@@ -88,11 +88,7 @@ def _reads_queue(one: Party) -> bool:
 
 
 def _innermost(one: Party) -> Iterator[Frame]:
-    return islice(_python_calls(one), 2)
-
-
-def _python_calls(one: Party) -> Iterator[Frame]:
-    return (frame for frame in one.calls if frame.language == "python")
+    return islice(one.python_calls(), 2)
 
 
 def _name(frame: Frame) -> str:
@@ -106,7 +102,7 @@ def joins_pool(one: Party) -> bool:
 
 def _joins(one: Party, files: Pattern[str]) -> bool:
     """Of a queue: whether it waits until all that was put into it is done."""
-    calls = _python_calls(one)
+    calls = one.python_calls()
     return any(_JOIN.search(frame.function or "") and files.search(frame.file or "") for frame in calls)
 
 

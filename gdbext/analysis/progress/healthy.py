@@ -119,7 +119,8 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if view.of(*COMMUNICATION, "implicit", "init", "teardown"):
         return None  # who spins in there waits for others
     place = where(parties[0])
-    if all(map(may_progress, parties)) and not any(map(checks_beside_failed_child, parties)):
+    checking = [party for party in parties if checks_beside_failed_child(party)]
+    if all(map(may_progress, parties)) and not checking:
         if all(_may_only_spin(view, party) for party in parties):
             summary = (
                 f"It is not clear yet whether anything hangs: {who(parties)} run Python code, for example {place}, and "
@@ -131,7 +132,6 @@ def all_busy(view: JobView) -> Optional[Candidate]:
     if not all(may_progress(party) or in_own_code(party) for party in parties):
         return None
     exiting = [party for party in parties if party.thread is not None and exits(party.thread)]
-    checking = [party for party in parties if checks_beside_failed_child(party)]
     if exiting or checking:  # what it checks again and again there may never come
         ends = verb(exiting, "is exiting", "are exiting") if exiting else "started a child that has failed"
         some = exiting or checking

@@ -40,8 +40,8 @@ def runs_until_done(one: Party) -> bool:
     """Whether it runs in a function of Python whose name says that it waits until something is so."""
     if one.kind != "python-code":
         return False
-    inner = islice((frame for frame in one.calls if frame.language == "python"), 1)
-    return any(_WAITS.match(words_of(frame.function or "")) for frame in inner)
+    inner = next(one.python_calls(), None)
+    return inner is not None and _WAITS.match(words_of(inner.function or "")) is not None
 
 
 def naps_for_room(one: Party) -> bool:
@@ -86,7 +86,7 @@ def waits_in_collective(one: Party) -> bool:
 
 def collective_call(one: Party) -> Optional[Frame]:
     """The function named so that it waits in."""
-    near = [frame for frame in one.calls if frame.language == "python"][:_NEAR]
+    near = islice(one.python_calls(), _NEAR)
     return next((frame for frame in near if _COLLECTIVES.match(words_of(frame.function or ""))), None)
 
 

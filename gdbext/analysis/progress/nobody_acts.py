@@ -118,7 +118,7 @@ def _beats(view: JobView, one: Party) -> bool:
     nap = _own_sleep(one)
     if nap is None or nap > SPINNING_AFTER or _has_changed(view, one):
         return False
-    python = [frame for frame in one.calls if frame.language == "python"]
+    python = list(one.python_calls())
     return len(python) > 1 and bool(_RUNS.match(python[1].function or "") and _THREADS.search(python[1].file or ""))
 
 
@@ -213,8 +213,7 @@ def _came_late(view: JobView, one: Party) -> bool:
 
 def _caller(one: Party) -> Optional[Frame]:
     """The first function of Python that is not one of the libraries that wait."""
-    python = (frame for frame in one.calls if frame.language == "python")
-    return next((frame for frame in python if not _WAITS_IN.search(frame.file or "")), None)
+    return next((frame for frame in one.python_calls() if not _WAITS_IN.search(frame.file or "")), None)
 
 
 def _is_past(party: Party, mine: Frame) -> bool:

@@ -23,6 +23,7 @@ from gdbext.analysis.view.job_view import (
     JobView,
     Party,
     calls_of,
+    is_unaccepted,
     other_ends,
     parties_without,
     threads_of,
@@ -36,7 +37,7 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
-from gdbext.model.locks import NOT_ACCEPTED, Peer
+from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
@@ -274,7 +275,7 @@ def checks_beside_failed_child(party: Party) -> bool:
         return False
     if party.judged.rule in OWN_SLEEPS:
         return bool(activity.killed)
-    return runs_until_done(party) and any(one.failed for one in activity.ended)
+    return runs_until_done(party) and bool(activity.failed)
 
 
 def is_working(view: JobView, party: Party) -> bool:
@@ -294,7 +295,8 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if _has_joined(party) or _worked_between_tries(party):
         return True
-    if _was_heard_by_itself(party) and any(is_active(one) for one in threads_of(view, party.index)):
+    accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
+    if accepted and any(is_active(one) for one in threads_of(view, party.index)):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
@@ -302,12 +304,6 @@ def is_working(view: JobView, party: Party) -> bool:
     if any(is_active(one) or _got_lock(one) for one in joined):
         return True
     return party.kind in FED_KINDS and not wants_lock(party) and any(map(is_active, _side_threads(view, party)))
-
-
-def _was_heard_by_itself(party: Party) -> bool:
-    """Whether a thread of its own process has taken the connection on which it waits: another one may answer."""
-    own = (one.file for one in party.process.peers if one.thread == party.lwp)
-    return waits_for_itself(party) and not any(file.endswith(NOT_ACCEPTED) for file in own)
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:
@@ -436,8 +432,9 @@ def _computes(one: Party) -> bool:
     thread = one.thread
     if thread is None:
         return False
-    runs = one.judged.helper is None and thread.state == "R" and bool(thread.switches)
-    return (runs and (thread.cpu is None or thread.cpu >= NO_RATE)) or (thread.cpu or 0.0) >= CHILD_CPU
+    if one.judged.helper is None and thread.state == "R" and thread.switches:
+        return thread.cpu is None or thread.cpu >= NO_RATE
+    return (thread.cpu or 0.0) >= CHILD_CPU
 
 
 LOST = (result_lost, starved)

@@ -15,6 +15,7 @@ from gdbext.knowledge.runtimes.untimed_calls import FROM_ONE
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.codes import Given, ReadState
 from gdbext.model.job import RANK, JobSnapshot, RankSnapshot
+from gdbext.model.locks import NOT_ACCEPTED
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Captured, Frame, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -82,6 +83,10 @@ class Party:
     def syscall(self) -> Optional[Sequence[int]]:
         """The system call that its thread is in, by number and arguments; None where there is none, or nobody knows."""
         return self.thread.syscall if self.thread is not None else None
+
+    def python_calls(self) -> Iterator[Frame]:
+        """The calls of Python on its stack, the innermost first."""
+        return (frame for frame in self.calls if frame.language == "python")
 
     def is_inside(self, function: Pattern[str], file: Pattern[str]) -> bool:
         """Whether a call of such a function of such a file is on its stack."""
@@ -457,6 +462,11 @@ def waits_for_itself(party: Party) -> bool:
     """Whether its own process, and no other one, has the other ends of what its thread waits for."""
     ends = other_ends(party)
     return bool(ends) and all(set(pids) == {party.process.pid} for pids in ends)
+
+
+def is_unaccepted(party: Party) -> bool:
+    """Whether its thread waits on a connection that has not been accepted."""
+    return any(NOT_ACCEPTED in peer.file for peer in party.process.peers if peer.thread == party.lwp)
 
 
 def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Optional, Sequence, Tuple
 from gdbext.analysis.progress.named_waits import collective_call, mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_active, looked_long
-from gdbext.analysis.progress.running import stood
+from gdbext.analysis.progress.running import has_acted, stood
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
@@ -76,7 +76,7 @@ def several_at_once(view: JobView) -> Optional[Candidate]:
     names = [sorted(one.judged.collective or "" for one in threads) for threads in under_way]
     if len(set(names[0])) < 2 or any(some != names[0] for some in names):
         return None
-    if any(one.thread is None or one.thread.switches for threads in under_way for one in threads):
+    if any(has_acted(one) for threads in under_way for one in threads):
         return None
     summary = (
         f"{start(who(parties))} have begun the same collectives of Gloo ({label_list(names[0])}), and none of them "
@@ -92,7 +92,7 @@ def several_at_once(view: JobView) -> Optional[Candidate]:
 def _under_way(view: JobView, party: Party) -> Sequence[Party]:
     """The threads of Gloo that carry out collectives: those that asked for one run Python."""
     every = (one for one in threads_of(view, party.index) if one.kind == "gloo" and one.judged.collective)
-    return [one for one in every if not any(frame.language == "python" for frame in one.calls)]
+    return [one for one in every if not any(one.python_calls())]
 
 
 def _wait_for_server(view: JobView, parties: Sequence[Party]) -> bool:
@@ -116,14 +116,14 @@ def _processes(view: JobView, mains: Sequence[Party]) -> Sequence[Party]:
 
 def _differs(party: Party, usual: Sequence[_Place]) -> str:
     """The outermost line of Python at which it is not where most are."""
-    own = [frame for frame in party.calls if frame.language == "python"]
+    own = list(party.python_calls())
     pairs = zip(reversed(own), reversed(usual))
     return next((place(frame) for frame, most in pairs if (frame.function, frame.line) != most), where(party))
 
 
 def _asked_at(party: Party) -> Tuple[_Place, ...]:
     """The lines of Python from the program's outermost function to the wait."""
-    return tuple((frame.function, frame.line) for frame in party.calls if frame.language == "python")
+    return tuple((frame.function, frame.line) for frame in party.python_calls())
 
 
 LOST = (several_at_once,)

@@ -55,8 +55,8 @@ def spins_for_dead_child(view: JobView) -> Optional[Candidate]:
 
 
 def rests_without_child(view: JobView) -> Optional[Candidate]:
-    """For as long as an endless loop takes to be called one, nobody acted or asked for the child's exit status. Who
-    waits until its children have taken all that it gave them has lost already."""
+    """No process acted for as long as an endless loop takes to be called one, and the parent has not reaped the child.
+    A parent that waits for its children to empty a queue is named at once: none of them is left."""
     if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
     resting = [party for party in view.parties if _crashed(party) or _is_left_alone(party)]
@@ -106,8 +106,8 @@ def waits_for_output_of_dead_child(view: JobView) -> Optional[Candidate]:
 
 
 def _outsider(view: JobView, party: Party) -> str:
-    """The sleeping process outside the job that has the other end of the pipe; "" where there is none, or a child of
-    its own lives."""
+    """The sleeping process outside the job that holds the other end of the pipe; "" if there is none, or if a child of
+    the reader still lives."""
     activity = party.process.activity
     if activity is None or not activity.ended or activity.child_lives:
         return ""
@@ -134,7 +134,7 @@ def _is_left_alone(party: Party) -> bool:
 
 def _failed(party: Party) -> Sequence[Ended]:
     activity = party.process.activity
-    return [one for one in activity.ended if one.failed] if activity is not None else ()
+    return activity.failed if activity is not None else ()
 
 
 def _rests(party: Party) -> bool:

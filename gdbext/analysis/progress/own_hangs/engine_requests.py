@@ -24,6 +24,7 @@ from gdbext.analysis.view.job_view import (
     JobView,
     Party,
     calls_of,
+    is_unaccepted,
     matches_any,
     parties_without,
     threads_of,
@@ -35,7 +36,6 @@ from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
-from gdbext.model.locks import NOT_ACCEPTED
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 
@@ -204,8 +204,7 @@ def _asks_ranks(party: Party) -> bool:
 
 def _asks_own(one: Party) -> bool:
     """Whether it waits on a connection to its own process that has not been accepted."""
-    files = (peer.file for peer in one.process.peers if peer.thread == one.lwp)
-    return waits_for_itself(one) and any(NOT_ACCEPTED in file for file in files)
+    return waits_for_itself(one) and is_unaccepted(one)
 
 
 LOST = (nobody_answers, asks_itself)

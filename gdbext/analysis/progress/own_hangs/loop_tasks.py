@@ -185,7 +185,7 @@ def runs_loop(one: Party) -> bool:
 def blocks_loop(one: Party) -> bool:
     """Whether code that a loop has called waits by itself: meanwhile the loop serves nobody. In uvloop an idle loop
     shows no frame of Python further in than the call that runs it."""
-    inner = next((frame for frame in one.calls if frame.language == "python"), None)
+    inner = next(one.python_calls(), None)
     return inner is not None and not _OF_LOOPS.search(inner.file or "") and runs_loop(one)
 
 

@@ -26,6 +26,8 @@ _DRIVER = regex(code_owners.CUDA_DRIVER_MODULES)
 _LOADER = regex(r"_*(GI_)?_*(dl_iterate_phdr|dl_open\w*|dlopen\w*|dl_close\w*|dlclose|dl_fini)$")
 _POOLS = ("openmp-caller", "rayon-caller")
 """Frame rules of waits for a pool of threads, which a forked child does not have."""
+_IN_MEMORY = ("futex", *(kind for kind in NO_OWNER if not BY_HANDLER.get(kind)))
+"""Kinds of waits for a change of memory, without those that a signal's handler may end."""
 _FORK = regex(r"(_*(?:libc_|os_)?fork(?:_me|_child|_worker|_process)?|_launch)$")
 _DESTROYS = regex(r"_*(GI_+)?pthread_cond_destroy$")
 _CUPTI = regex(r"(cupti\w+|_nv\d+cupti)")
@@ -114,8 +116,7 @@ def _destroys_condition(party: Party) -> bool:
 def _waits_for_memory(party: Party) -> bool:
     """Whether it waits without a limit for a change of memory that only another thread of its process can make: a
     semaphore may be posted by a signal's handler, too."""
-    kinds = ("futex", *(kind for kind in NO_OWNER if not BY_HANDLER.get(kind)))
-    own = (wait for wait in own_locks(party) if wait.kind in kinds)
+    own = (wait for wait in own_locks(party) if wait.kind in _IN_MEMORY)
     return any(wait.still is True and not (wait.timed or wait.shared) for wait in own)
 
 
