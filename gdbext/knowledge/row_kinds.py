@@ -156,6 +156,7 @@ class RemedyRule:
     not_line: str = ""  # regex: none of them may match this
     crowded: Optional[bool] = None  # only where torch's store counts more members than there are / where it does not
     killed_child: bool = False  # only where a child was killed, and its parent has not asked for its exit status
+    replaced: bool = False  # only where the workers of a pool have ended and others have taken their places
     request: bool = False  # only where a process waits for the answer to a request that it has sent to another one
     last: bool = False  # only where no other row of the cause fits
 

@@ -43,6 +43,7 @@ class Activity:
     napping: Optional[int] = None  # how many processes below it are in a sleep of a length that they chose
     ended: Tuple[Ended, ...] = ()  # its own children alone
     resting: int = 0  # how many processes below it that are no ranks did not use the processor
+    replaced: int = 0  # how many of its own children are new, where none of those that it had before is left
 
     @property
     def child_lives(self) -> bool:

@@ -128,6 +128,34 @@ def test_who_computes_or_has_no_failed_child_may_work(function, activity):
     assert not over_time(process(0, spins(*frames), activity=activity)).finding
 
 
+POOL = "/usr/lib/python3.11/multiprocessing/pool.py"
+OF_POOL = ("futex@libc.so.6", f"ApplyResult.wait@{POOL}:765", f"ApplyResult.get@{POOL}:768", "main@train.py:9")
+TAKES_RESULTS = ("read@libc.so.6", f"Pool._handle_results@{POOL}:579")
+
+
+def pool_with(activity, woken=0):
+    waits = stack(*OF_POOL, *MAIN, state="S", switches=0, syscall=FUTEX)
+    takes = stack(*TAKES_RESULTS, state="S", switches=woken, syscall=(0, 5, 1, 4, 0, 0, 0))
+    return process(0, waits, takes, activity=activity)
+
+
+def test_a_pool_whose_workers_end_and_are_started_again_without_a_result_is_named():
+    lost = replace(process(1, stack()), alive=False, threads=())
+    found = judge(live(pool_with(Activity(1.5, resting=4, replaced=4)), lost)).verdict
+    assert (found.cause, found.confidence, found.culprits, found.victims) == ("other", "medium", (0,), ())
+    assert "All workers ended within 1.5 s, and others took their places" in found.summary
+    assert "BrokenProcessPool" in found.remedies[0].action
+
+
+@pytest.mark.parametrize(
+    ("activity", "woken"),
+    [(Activity(1.5, resting=4), 0), (Activity(1.5, resting=4, replaced=4), 3)],
+    ids=["its workers live", "a worker has sent something"],
+)
+def test_a_pool_whose_workers_live_or_send_results_may_work(activity, woken):
+    assert "took their places" not in judge(live(pool_with(activity, woken))).verdict.summary
+
+
 def test_who_waits_for_a_connection_to_itself_while_another_thread_works_is_at_work():
     asks = stack("recv@libc.so.6", "Server::get@engine server.cpp:87", *MAIN, state="S", switches=0,
                  syscall=(45, 4, 1, 1, 0, 0, 0))  # fmt: skip

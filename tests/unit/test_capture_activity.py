@@ -93,6 +93,28 @@ def test_a_circle_of_parents_ends(proc):
     assert between(proc, lambda: write(8, 7, ticks=1000))[7].children[0].pid == 8
 
 
+def test_children_that_all_ended_and_were_replaced_are_counted(proc):
+    """A zombie has ended; an orphan of another session is none of its own; one that stays shows that it works."""
+    root, write = proc
+    write(7, 1)
+    for pid in (8, 9):
+        write(pid, 7)
+    write(10, 7, session=3)
+
+    def ends(*pids):
+        for pid in pids:
+            (root / str(pid) / "stat").unlink()
+
+    def change():
+        ends(8)
+        write(9, 7, state="Z")
+        for pid in (11, 12, 13):
+            write(pid, 7, started=9)
+
+    assert between(proc, change)[7].replaced == 3
+    assert between(proc, lambda: (ends(11), write(14, 7, started=12)))[7].replaced == 0
+
+
 @pytest.mark.process
 def test_a_real_child_that_works_is_seen():
     script = "while True: pass"

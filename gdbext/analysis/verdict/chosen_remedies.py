@@ -245,6 +245,8 @@ def _holds(rule: RemedyRule, view: JobView, best: Candidate, kinds: Set[str]) ->
         return False
     if rule.killed_child and not any(one.activity and one.activity.killed for one in view.snapshot.processes):
         return False
+    if rule.replaced and not any(one.process.activity and one.process.activity.replaced for one in best.culprits):
+        return False
     if rule.crowded is not None and rule.crowded != is_crowded(view):
         return False
     blamed = _blamed(view, best)

@@ -126,8 +126,21 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
             ended=_ended(pid, below.get(pid, ()), after.processes),
             napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
             resting=resting,
+            replaced=_replaced(pid, before, after),
         )
     return found
+
+
+def _replaced(parent: int, before: Census, after: Census) -> int:
+    old, new = (_own_living(parent, census.processes) for census in (before, after))
+    return len(new) if old and old.isdisjoint(new) else 0
+
+
+def _own_living(parent: int, processes: Mapping[int, _Process]) -> Set[Tuple[int, int]]:
+    """Its children that have not ended, each with the moment it was started; without orphans that it was given."""
+    session = processes[parent].session
+    own = ((pid, one) for pid, one in processes.items() if one.parent == parent and one.ended is None)
+    return {(pid, one.started) for pid, one in own if one.session in (session, pid)}
 
 
 def _ended(parent: int, pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:

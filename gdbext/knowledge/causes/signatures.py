@@ -286,6 +286,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "spins_for_dead_child",
             "rests_without_child",
             "waits_for_output_of_dead_child",
+            "replaces_its_workers",
             "request_unanswered",
             "nobody_answers",
             "cut_off",

@@ -80,6 +80,10 @@ POOL_RESULTS = (
 """Functions in which the parent of a pool waits for what its workers do; the last two of std::future (libstdc++ future,
 libc++ future.cpp)."""
 
+TAKES_RESULTS = (r"(\w+\.)?_handle_results$", r"(^|/)(multiprocess(ing)?|billiard)/pool\.py$")
+"""The function of a pool of processes that takes what its workers send, and its file; a worker that ends is replaced
+without a word to who waits (multiprocessing/pool.py `_maintain_pool`)."""
+
 POLLED = -1
 """No call of the kernel: a poll of several files to read, whose descriptors stand in place of its arguments."""
 

@@ -1,5 +1,5 @@
 """Processes whose child has ended, and which act as if it were there: they look at memory again and again for what it
-was to write, read its output to the end, or rest."""
+was to write, read its output to the end, or rest; and pools whose workers end as soon as they are started."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Iterator, Optional, Sequence, Tuple
 from gdbext.analysis.progress.begun import asks, ended_child
 from gdbext.analysis.progress.named_waits import runs_until_done
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, looked_long
+from gdbext.analysis.progress.pool_tasks import stands, waits_for_result
 from gdbext.analysis.progress.running import has_acted, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
@@ -16,12 +17,15 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.signals import FATAL
+from gdbext.knowledge.runtimes.untimed_calls import TAKES_RESULTS
 from gdbext.model.activity import Ended
 from gdbext.model.missing import Missing
+from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
 _MOST_NAMED = 3
 _READS = ("io", "ipc-queue")
+_TAKES_RESULTS = tuple(map(regex, TAKES_RESULTS))
 _CRASHES = (signal.SIGKILL, *FATAL)
 
 
@@ -105,6 +109,36 @@ def waits_for_output_of_dead_child(view: JobView) -> Optional[Candidate]:
     )
 
 
+def replaces_its_workers(view: JobView) -> Optional[Candidate]:
+    """It waits for what its pool computes. All workers that the pool had have ended, others were started in their
+    place, and the thread that takes results was not woken meanwhile: no worker has finished a task."""
+    waiting = [party for party in view.parties if waits_for_result(party) and _replaced(party)]
+    others = parties_without(view.parties, waiting)
+    takers = [one for party in waiting for one in threads_of(view, party.index) if one.is_inside(*_TAKES_RESULTS)]
+    if not takers or not all(map(stands, takers)) or any(one.process.alive is not False for one in others):
+        return None
+    first = waiting[0]
+    activity = first.process.activity
+    seconds = activity.seconds if activity is not None else 0.0
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {closed(where(first))} for what the workers of a "
+        f"pool compute. All workers ended within {seconds:.1f} s, and others took their places, but no result came. "
+        "Most likely each ends with an error before it has done a task: its initializer or its imports fail."
+    )
+    return Candidate(
+        cause="other",
+        confidence="medium",
+        summary=summary,
+        culprits=tuple(waiting),
+        evidence=evidence_of(waiting, takers),
+    )
+
+
+def _replaced(party: Party) -> int:
+    activity = party.process.activity
+    return activity.replaced if activity is not None else 0
+
+
 def _outsider(view: JobView, party: Party) -> str:
     """The sleeping process outside the job that holds the other end of the pipe; "" if there is none, or if a child of
     the reader still lives."""
@@ -165,4 +199,4 @@ def _works(one: Party) -> bool:
     return has_acted(one) and one.judged.rule not in OWN_SLEEPS
 
 
-LOST = (spins_for_dead_child, rests_without_child, waits_for_output_of_dead_child)
+LOST = (spins_for_dead_child, rests_without_child, waits_for_output_of_dead_child, replaces_its_workers)

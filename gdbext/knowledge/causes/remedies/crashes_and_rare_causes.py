@@ -310,6 +310,14 @@ REMEDIES: Tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "other",
+        "Read what the workers print on standard error before they end; or use concurrent.futures.ProcessPoolExecutor, "
+        "which raises BrokenProcessPool where a worker ends",
+        "multiprocessing.Pool starts a new worker for each that ends, and tells nobody",
+        "CPython multiprocessing/pool.py _maintain_pool; concurrent.futures documentation, BrokenProcessPool",
+        replaced=True,
+    ),
+    RemedyRule(
+        "other",
         "Use lock guards (std::lock_guard; in Python `with`), and make mutexes in shared memory robust",
         "a thread that ends while holding a lock leaves it locked; a robust mutex reports that to the next owner "
         "(EOWNERDEAD)",
