@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
-from gdbext.model.stack import Frame
+from gdbext.model.stack import Frame, Loop
 from gdbext.model.tasks import PythonTask
 
 
@@ -19,8 +19,9 @@ class PythonThread:
     groups: Tuple[Tuple[Frame, ...], ...]
     gil: Optional[bool] = None  # holds the global interpreter lock; None when unknown
     truncated: Optional[str] = None  # why frames are missing at the outer end
-    marks: Tuple[int, ...] = ()  # as in `ThreadStack`, and so is the next
+    marks: Tuple[int, ...] = ()  # as in `ThreadStack`, and so are the next two
     lengths: Mapping[str, int] = field(default_factory=dict)
+    loops: Tuple[Loop, ...] = ()
 
     @property
     def frames(self) -> Tuple[Frame, ...]:

@@ -126,6 +126,15 @@ def relative(addresses: Sequence[Optional[int]]) -> Tuple[int, Offsets]:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A `for` loop of a Python function, known by what it takes its items from."""
+
+    function: str
+    iterator: int  # its address, which is the same in two looks as long as the loop lasts
+    left: int  # how many items it has still to give
+
+
+@dataclass(frozen=True)
 class ThreadStack:
     """One thread: frames innermost first, and what the kernel says of it."""
 
@@ -150,6 +159,7 @@ class ThreadStack:
     numbers: Tuple[int, ...] = ()  # of the frames, as a text with gaps has them; (): 0, 1, 2 and so on
     lengths: Mapping[str, int] = field(default_factory=dict)  # of containers that are variables, by `function.name`
     marks: Tuple[int, ...] = ()  # one for the local variables of each Python frame, the outermost first; 0: not read
+    loops: Tuple[Loop, ...] = ()  # of its own functions, the innermost first
 
     def number_of(self, frame: int) -> int:
         """What the source calls the frame at this place."""

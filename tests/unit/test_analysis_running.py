@@ -9,6 +9,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.analysis.view.job_view import build_view
 from gdbext.model import exit_status as statuses
 from gdbext.model.activity import Activity
+from gdbext.model.stack import Loop
 
 ENTRY = ("<module>@serve.py:60",)
 
@@ -17,9 +18,10 @@ def exit_status(found):
     return statuses.exit_status(found.hangs, found.snapshot.read)
 
 
-def spinning(*frames, cpu=0.9, **fields):
+def spinning(*frames, cpu=0.9, state="R", **fields):
     """Rank 1, in Python code of its own."""
-    return rank(1, stack(*(frames or ("spin@serve.py:16", "decode@serve.py:30")), *ENTRY, state="R", cpu=cpu, **fields))
+    frames = frames or ("spin@serve.py:16", "decode@serve.py:30")
+    return rank(1, stack(*frames, *ENTRY, state=state, cpu=cpu, **fields))
 
 
 def waiting(number, turns=(40, 42), **fields):
@@ -53,6 +55,31 @@ def test_a_rank_that_stays_at_one_place_is_named():
     assert (found.verdict.cause, found.verdict.confidence, found.verdict.culprits) == ("missing-rank", "low", (1,))
     assert "for 25 s" in found.verdict.summary and "a long computation" in found.verdict.summary
     assert (found.verdict.decided_by, exit_status(found)) == (None, 1)
+
+
+def counting(left, iterator=0x70, **fields):
+    return spinning(loops=(Loop("decode", iterator, left), Loop("main", 0x90, 3)), **fields)
+
+
+def test_a_loop_that_counts_down_is_no_endless_one():
+    looks = [look(at, counting(left), turns=turns) for at, left, turns in ((0, 9000, (40, 42)), (20, 8000, (42, 44)))]
+    found = after(*looks)
+    assert (found.verdict.cause, found.verdict.confidence, exit_status(found)) == ("not-a-hang", "low", 0)
+    assert "a loop in decode(): 1,000 items in 20.0 s, 8,000 are left" in found.verdict.summary
+    assert "ends in 2.7 minutes" in found.verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (counting(9000), counting(9000)),
+        (counting(9000), counting(8000, iterator=0x80)),
+        (counting(9000), counting(8000, state="S", sleeps=1.0)),
+    ],
+    ids=["it stays", "it is another one", "it looks again and again"],
+)
+def test_a_loop_that_does_not_count_down_or_sleeps_proves_nothing(then, now):
+    assert "loop ends in" not in after(look(0, then), look(20, now, turns=(42, 44))).verdict.summary
 
 
 def test_not_before_its_time():

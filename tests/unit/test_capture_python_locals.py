@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.python import local_lengths, local_marks
+from gdbext.capture.python import local_lengths, local_marks, loop_positions
 from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
@@ -108,3 +108,22 @@ def test_lengths_of_containers_that_are_variables(version):
         found = local_lengths.reader(state, read)(thread)
     assert found == {"wait.tensors": 11, "wait.names": 3, "wait.layers": 2, "wait.seen": 5, "wait.waiting": 4}
     assert local_lengths.reader(state, lambda address, size: None)(thread) == {}
+
+
+@pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
+def test_how_many_items_loops_have_left(version):
+    def loops():
+        state, thread, read = frozen(target.pid)
+        assert loop_positions.reader(state, lambda address, size: None)(thread) == ()
+        return loop_positions.reader(state, read)(thread)
+
+    with PythonTarget("python_loops.py", python=PYTHONS[version]) as target:
+        first = loops()
+        target.process.stdin.write("\n")
+        target.process.stdin.flush()
+        assert target.process.stdout.readline() == "ready\n"
+        target.until_it_reads()
+        later = loops()
+    assert [(one.function, one.left) for one in first] == [("inner", 999_999_996), ("outer", 1), ("outer", 44)]
+    assert [one.iterator for one in later] == [one.iterator for one in first]
+    assert [one.left for one in later] == [999_999_995, 1, 44]

@@ -6,6 +6,7 @@ from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
+from gdbext.analysis.progress.loop_progress import pace_of
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, place_of_naps
@@ -165,6 +166,8 @@ def _may_only_spin(view: JobView, party: Party) -> bool:
     before this one, or there was none."""
     now = party.thread
     if now is None or not now.marks or not (party.kind == "python-code" or (party.kind in OF_ITS_OWN and now.gil)):
+        return False
+    if pace_of(view, party) is not None:
         return False
     then = view.before[-1].same_party(party) if view.before else None
     return then is None or then.thread is None or not marks_differ(then.thread.marks, now.marks)

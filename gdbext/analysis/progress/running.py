@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Collection, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
+from gdbext.analysis.progress.loop_progress import counts_down
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.slow import is_at_work
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -43,6 +44,9 @@ def running(view: JobView) -> Optional[Candidate]:
         return _slow(waiting, busy) if waiting_for_others(view) else None
     if view.gone or view.snapshot.absent or view.of("fatal") or any(party.index in view.moved for party in waiting):
         return None
+    counted = counts_down(view, waiting, busy)
+    if counted is not None:
+        return counted
     seconds = min(seconds_in_place(view, party, waiting) for party in busy)
     place = f"{who(waiting)} {verb(waiting, 'waits', 'wait')} in {what(waiting)}"
     evidence = evidence_of(busy, waiting)

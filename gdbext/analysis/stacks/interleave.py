@@ -51,6 +51,7 @@ def interleave(native: ThreadStack, python: PythonThread) -> ThreadStack:
         gil=python.gil,
         marks=python.marks,
         lengths=python.lengths,
+        loops=python.loops,
         truncated=native.truncated or python.truncated,
         problems=native.problems + problems,
     )

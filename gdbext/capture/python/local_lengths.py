@@ -3,12 +3,12 @@ ranks that go through different numbers of items call different numbers of colle
 
 from __future__ import annotations
 
-import re
+from itertools import islice
 from typing import Callable, Dict, Mapping, Optional
 
 from gdbext.capture.python.classes import Classes
 from gdbext.capture.python.containers import Containers
-from gdbext.capture.python.local_variables import MODULE, MOST_FRAMES, Locals
+from gdbext.capture.python.local_variables import MODULE, Locals
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.runtimes.cpython import LOCALS, TUPLE_LENGTH
@@ -18,7 +18,6 @@ _MOST_OWN = 4  # frames of the program's own functions, the innermost ones
 _MOST_LOCALS = 64  # of a frame
 _LARGEST = 1 << 32
 _LENGTH_AT = {**dict.fromkeys(("list", "tuple", *DEQUES), TUPLE_LENGTH), "dict": DICT.used, "set": SET_USED}
-_OF_LIBRARIES = re.compile(r"/(site|dist)-packages/|/lib/python3[^/]*/|^<frozen ")
 
 
 def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Mapping[str, int]]:
@@ -31,18 +30,12 @@ def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Mapping[str, 
 
     def of(thread: FrozenThread) -> Mapping[str, int]:
         found: Dict[str, int] = {}
-        own = 0
-        for address, frame in zip(thread.addresses, thread.frames[:MOST_FRAMES]):
-            function, file, _ = variables.place(frame) or (None, None, None)
-            if function in (None, MODULE) or _OF_LIBRARIES.search(file or ""):
-                continue
+        own = (one for one in variables.own_functions(thread) if one[0] != MODULE)
+        for function, address, frame in islice(own, _MOST_OWN):
             for local in variables.of_frame(address, frame)[:_MOST_LOCALS]:
                 length = _length(classes, local.address)
                 if length is not None:
                     found.setdefault(f"{function}.{local.name}", length)
-            own += 1
-            if own >= _MOST_OWN:
-                break
         return found
 
     return of

@@ -5,6 +5,7 @@ Offsets: `offsetof` compiled against the headers of 3.8.18 to 3.14.10. Values of
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -17,9 +18,11 @@ from gdbext.model.missing import Maybe, Missing
 
 MOST_FRAMES = 256  # the innermost ones
 MOST_LOCALS = 512  # of one frame
+MOST_ON_STACK = 64  # of one frame
 _NAME_CAP = 256
 _WORD = struct.Struct("<Q")
 MODULE = "<module>"
+_OF_LIBRARIES = re.compile(r"/(site|dist)-packages/|/lib/python3[^/]*/|^<frozen ")
 
 
 class Local(NamedTuple):
@@ -76,11 +79,31 @@ class Locals:
         form = "<Q" if self._layout.code.table == "locations" else "<i"
         return self.objects.place(self._code(frame), struct.unpack_from(form, frame, rows.instruction)[0])
 
+    def own_functions(self, thread: FrozenThread) -> Iterator[Tuple[str, int, bytes]]:
+        """The innermost frames whose functions are of no library, with their names and addresses."""
+        for address, frame in zip(thread.addresses, thread.frames[:MOST_FRAMES]):
+            function, file, _ = self.place(frame) or (None, None, None)
+            if function is not None and not _OF_LIBRARIES.search(file or ""):
+                yield function, address, frame
+
     def of_frame(self, address: int, frame: bytes) -> Tuple[Local, ...]:
         """Of a Python function."""
         code = self._code(frame)
         names = [name for offset in self.row.names for name in self._names(code + offset)]
         return tuple(self._bound(address + self.row.values, names[:MOST_LOCALS]))
+
+    def stack_values(self, address: int, frame: bytes) -> Sequence[int]:
+        """Objects on the interpreter's stack of a Python function, the first one pushed first. Behind the last one are
+        some that were there before, and may be gone."""
+        code = self._code(frame)
+        size = self.pages.read(code + self.row.stack_size, 4)
+        count = min(struct.unpack("<i", size)[0], MOST_ON_STACK) if size else 0
+        names = [self.pages.word(code + offset) for offset in self.row.names]
+        first = sum((self.pages.word(one + TUPLE_LENGTH) or 0) for one in names if one)
+        if count <= 0 or first > MOST_LOCALS:
+            return []
+        data = self.pages.read(address + self.row.values + 8 * first, 8 * count)
+        return [tagged & ~self.row.tags for (tagged,) in _WORD.iter_unpack(data or b"")]
 
     def _code(self, frame: bytes) -> int:
         rows = self._layout.frames

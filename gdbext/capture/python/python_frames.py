@@ -18,7 +18,7 @@ from gdbext.capture.python.objects import Objects
 from gdbext.capture.python.runtime import Interpreter, Read
 from gdbext.knowledge.runtimes.cpython import FrameLayout, InterpreterLayout
 from gdbext.model.python import PythonStacks, PythonThread
-from gdbext.model.stack import Captured, Frame
+from gdbext.model.stack import Captured, Frame, Loop
 from gdbext.model.tasks import PythonTask
 
 _PAGE = SMALLEST_PAGE
@@ -198,14 +198,15 @@ def resolve(
     arguments: Callable[[Frame, int, bytes], Mapping[str, Captured]] = lambda frame, address, data: {},
     marks: Callable[[FrozenThread], Tuple[int, ...]] = lambda thread: (),
     lengths: Callable[[FrozenThread], Mapping[str, int]] = lambda thread: {},
+    loops: Callable[[FrozenThread], Tuple[Loop, ...]] = lambda thread: (),
     tasks: Callable[[FrozenThread, int], Tuple[PythonTask, ...]] = lambda thread, tid: (),
 ) -> PythonStacks:
     """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader; `marks`:
     local_marks.reader, asked for a few threads.
 
-    `lengths`: local_lengths.reader; `tasks`: asyncio_tasks.reader. `tids` are the threads that exist (a forked child
-    may carry its parent's ids); `pthreads` maps pthread_self(), which is the thread pointer of its registers, to the
-    thread's id, where these are at hand.
+    `lengths`: local_lengths.reader; `loops`: loop_positions.reader; `tasks`: asyncio_tasks.reader. `tids` are the
+    threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(), which is the thread
+    pointer of its registers, to the thread's id, where these are at hand.
     """
     layout = frozen.interpreter.layout
     pages = Pages(read)
@@ -223,7 +224,7 @@ def resolve(
         groups = _groups(thread, layout, objects, arguments)
         named = PythonThread(groups, thread.gil, thread.truncated)
         if id(thread) in marked:
-            named = replace(named, marks=marks(thread), lengths=lengths(thread))
+            named = replace(named, marks=marks(thread), lengths=lengths(thread), loops=loops(thread))
         suspended += tasks(thread, tid)
         known = threads.get(tid)
         if known is not None and known.groups and named.groups:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Collection
 
-from gdbext.capture.python import asyncio_tasks, local_lengths, local_marks, python_arguments
+from gdbext.capture.python import asyncio_tasks, local_lengths, local_marks, loop_positions, python_arguments
 from gdbext.capture.python.python_frames import Frozen, resolve
 from gdbext.capture.python.runtime import Read
 from gdbext.model.python import PythonStacks
 
 
 def resolve_all(frozen: Frozen, read: Read, tids: Collection[int]) -> PythonStacks:
-    """Frames with their arguments, marks and lengths of local variables, and tasks. `tids`: the threads that exist."""
+    """Frames with their arguments, marks and lengths of local variables, loops, and tasks. `tids`: threads that
+    exist."""
     found = resolve(
         frozen,
         read,
@@ -19,6 +20,7 @@ def resolve_all(frozen: Frozen, read: Read, tids: Collection[int]) -> PythonStac
         arguments=python_arguments.reader(frozen, read),
         marks=local_marks.reader(frozen, read),
         lengths=local_lengths.reader(frozen, read),
+        loops=loop_positions.reader(frozen, read),
         tasks=asyncio_tasks.reader(frozen, read),
     )
     return asyncio_tasks.with_unread(found)

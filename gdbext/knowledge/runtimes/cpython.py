@@ -232,19 +232,20 @@ class LocalsRow:
 
     values: int
     names: Tuple[int, ...]
+    stack_size: int  # offset of `co_stacksize` in a code object: so many values of the interpreter's stack come then
     tags: int = 0  # low bits of a value that are no address
     tuple_items: int = 24  # offset of a tuple's first item
 
 
 _OLD_NAMES = (72, 88, 80)  # co_varnames, co_cellvars, co_freevars
 LOCALS: Mapping[Tuple[int, int], LocalsRow] = {
-    (3, 8): LocalsRow(360, _OLD_NAMES),
-    (3, 9): LocalsRow(360, _OLD_NAMES),
-    (3, 10): LocalsRow(352, _OLD_NAMES),
-    (3, 11): LocalsRow(72, (96,)),  # localsplus, co_localsplusnames
-    (3, 12): LocalsRow(72, (96,)),
-    (3, 13): LocalsRow(72, (96,)),
-    (3, 14): LocalsRow(80, (96,), tags=3, tuple_items=32),  # _PyStackRef; a tuple keeps its hash
+    (3, 8): LocalsRow(360, _OLD_NAMES, 32),
+    (3, 9): LocalsRow(360, _OLD_NAMES, 32),
+    (3, 10): LocalsRow(352, _OLD_NAMES, 32),
+    (3, 11): LocalsRow(72, (96,), 68),  # localsplus, co_localsplusnames
+    (3, 12): LocalsRow(72, (96,), 64),
+    (3, 13): LocalsRow(72, (96,), 64),
+    (3, 14): LocalsRow(80, (96,), 64, tags=3, tuple_items=32),  # _PyStackRef; a tuple keeps its hash
 }
 """`offsetof` compiled against the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0 and 3.14.10."""
 

@@ -101,6 +101,35 @@ MEMBER_OBJECTS = (6, 16)
 FIELD_OF_A_NAMED_TUPLE = 16
 """Offset of `index` in a `_collections._tuplegetter` (_collectionsmodule.c)."""
 
+
+class IteratorRow(NamedTuple):
+    """How many items an iterator has still to give: the word at `left`, or what its sequence has behind
+    the number at `done`."""
+
+    left: int = 0
+    done: int = 0
+    sequence: int = 0
+    inner: int = 0  # it passes on what this iterator gives
+    first_of: int = 0  # it takes one item of each iterator in this tuple
+
+
+_OF_SEQUENCE, _OF_DICTIONARY = IteratorRow(done=16, sequence=24), IteratorRow(left=48)
+ITERATORS: Mapping[str, IteratorRow] = {
+    "list_iterator": _OF_SEQUENCE,
+    "tuple_iterator": _OF_SEQUENCE,
+    "dict_keyiterator": _OF_DICTIONARY,
+    "dict_valueiterator": _OF_DICTIONARY,
+    "dict_itemiterator": _OF_DICTIONARY,
+    "enumerate": IteratorRow(inner=24),
+    "zip": IteratorRow(first_of=24),
+}
+"""listobject.c, tupleobject.c, dictobject.c, enumobject.c, bltinmodule.c; unchanged from 3.8 to 3.14."""
+
+RANGE_ITERATOR = "range_iterator"
+RANGE_LEFT: Mapping[bool, IteratorRow] = {False: IteratorRow(done=16, left=40), True: IteratorRow(left=32)}
+"""Whether numbers have tags (3.12): since then a range's iterator counts its `len` down; before, its `index` went up to
+it (rangeobject.c)."""
+
 PROXIES: Mapping[str, int] = {
     "weakproxy": 16,
     "weakcallableproxy": 16,

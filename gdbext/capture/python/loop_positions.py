@@ -1,0 +1,75 @@
+"""Where the `for` loops of a program's own Python functions are: how many items each has still to go through.
+
+A loop's iterator lies on the interpreter's stack of its frame. How deep that is, nobody says of a frame that runs; so
+what lay there before may be taken for a loop. It stays as it is, or is gone, while a loop that goes on counts down.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Callable, List, Optional, Tuple
+
+from gdbext.capture.python.classes import Classes
+from gdbext.capture.python.containers import Containers
+from gdbext.capture.python.local_variables import Locals
+from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
+from gdbext.capture.python.runtime import Read
+from gdbext.knowledge.runtimes.cpython import LOCALS, TUPLE_LENGTH
+from gdbext.knowledge.runtimes.cpython_objects import ITERATORS, OBJECTS, RANGE_ITERATOR, RANGE_LEFT, IteratorRow
+from gdbext.model.stack import Loop
+
+_MOST_OWN = 8  # frames of the program's own functions, the innermost ones
+_MOST_NESTED = 4  # iterators that pass on what another one gives
+
+
+def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, ...]]:
+    """For a thread its loops, the innermost first; () where this Python's frames are not known."""
+    row, objects = LOCALS.get(frozen.interpreter.version), OBJECTS.get(frozen.interpreter.version)
+    if row is None or objects is None:
+        return lambda thread: ()
+    variables = Locals(frozen, row, Pages(read))
+    iterators = _Iterators(Classes(Containers(variables, objects)), objects.tagged)
+
+    def of(thread: FrozenThread) -> Tuple[Loop, ...]:
+        found: List[Loop] = []
+        for function, address, frame in islice(variables.own_functions(thread), _MOST_OWN):
+            for value in reversed(variables.stack_values(address, frame)):
+                left = iterators.left(value) if value else None
+                if left is not None:
+                    found.append(Loop(function, value, left))
+        return tuple(found)
+
+    return of
+
+
+class _Iterators:
+    def __init__(self, classes: Classes, tagged: bool) -> None:
+        self._classes, self._pages = classes, classes.pages
+        self._rows = {**ITERATORS, RANGE_ITERATOR: RANGE_LEFT[tagged]}
+
+    def left(self, address: int, nested: int = 0) -> Optional[int]:
+        """How many items it has still to give; None of what is no iterator that is known."""
+        kind = self._classes.class_of(address)
+        row = self._rows.get(kind.full_name) if kind is not None else None
+        if row is None or nested > _MOST_NESTED:
+            return None
+        inner = self._inner(address, row)
+        if inner is not None:
+            return self.left(inner, nested + 1) if inner else None
+        length = self._pages.word(address + row.left) if row.left else self._length(address, row)
+        done = self._pages.word(address + row.done) if row.done else 0
+        return length - done if length is not None and done is not None and done <= length < 1 << 63 else None
+
+    def _inner(self, address: int, row: IteratorRow) -> Optional[int]:
+        """The iterator that it takes its items from, 0 of one that cannot be read; None where it has none."""
+        if row.inner:
+            return self._pages.word(address + row.inner) or 0
+        if not row.first_of:
+            return None
+        several = self._pages.word(address + row.first_of)
+        found = self._classes.containers.elements(several, False, 0, 1) if several else ()
+        return found[0] if found else 0
+
+    def _length(self, address: int, row: IteratorRow) -> Optional[int]:
+        sequence = self._pages.word(address + row.sequence)
+        return self._pages.word(sequence + TUPLE_LENGTH) if sequence else None
