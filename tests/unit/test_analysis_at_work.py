@@ -226,6 +226,16 @@ def test_two_processes_that_listen_to_each_other():
     assert "wait for each other" in found.summary
 
 
+@pytest.mark.parametrize(("child", "cause"), [(101, "not-a-hang"), (999, "unknown")], ids=["its server", "another one"])
+def test_who_waits_for_the_end_of_a_server_without_requests_is_at_rest(child, cause):
+    waits = ("wait4@libc.so.6", "Popen.poll@/lib/python3.11/multiprocessing/popen_fork.py:27", *MAIN)
+    parent = process(0, stack(*waits, syscall=(61, child, 1, 0, 0, 0, 0), switches=0, state="S"))
+    found = verdict(parent, process(1, stack(*ACCEPTS, "serve@program.py:3", *MAIN, syscall=(288, 3, 0, 0, 0, 0, 0),
+                                             switches=0, state="S")))  # fmt: skip
+    assert found.cause == cause
+    assert ("waits until a server ends" in found.summary) == (child == 101)
+
+
 def test_a_worker_that_waits_outside_holds_up_its_program():
     parent = process(0, stack("wait4@libc.so.6", "poll@multiprocessing/popen_fork.py:27", *MAIN, switches=0, state="S"))
     worker = process(1, stack("read@libc.so.6", "load@program.py:4", *MAIN, switches=0, state="S"))

@@ -6,7 +6,7 @@ child or a result, or for room to write, has begun something.
 
 from __future__ import annotations
 
-from typing import FrozenSet, Optional
+from typing import FrozenSet, Optional, Sequence
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
 from gdbext.analysis.progress.not_clear import not_clear
@@ -25,7 +25,8 @@ from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any,
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG
+from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG, WAIT4
+from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
 from gdbext.model.codes import Code
 
 _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
@@ -36,8 +37,10 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
     servers = [party for party in view.parties if is_serving(view, party)]
-    others = parties_without(view.parties, servers)
-    threads = (one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None))
+    starters = [party for party in view.parties if _waits_for_any_of(party, servers)]
+    others = parties_without(view.parties, [*servers, *starters])
+    threads = [one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None)]
+    threads = [one for one in threads if not any(one.thread is party.thread for party in starters)]
     polling = [party for party in others if not _receives(party) and not _all_stand(view, party)]
     if polling and not (looked_long(view) and all(_polls_for_orders(view, party) for party in polling)):
         return None
@@ -46,7 +49,7 @@ def at_rest(view: JobView) -> Optional[Candidate]:
         return None
     if any(is_owed_answer(view, party) for party in view.parties):
         return None
-    if not (others or polling):
+    if not (others or polling or starters):
         return None
     pids = frozenset(party.process.pid or 0 for party in view.parties)
     server_pids = {party.process.pid for party in servers}
@@ -58,14 +61,24 @@ def at_rest(view: JobView) -> Optional[Candidate]:
         server_pids.update(party.process.pid for party in parties_without(left, following))
         left = following
     others = [*others, *polling]
-    summary = (
-        f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}; {who(others)} "
-        f"{verb(others, 'waits', 'wait')} for messages of the same program, for example in {where(others[0])}. "
-        "That is normal for a server without requests."
-    )
-    return Candidate(
-        cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), [*servers, *others])
-    )
+    summary = f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}"
+    if others:
+        summary += (
+            f"; {who(others)} {verb(others, 'waits', 'wait')} for messages of the same program, for example in "
+            f"{where(others[0])}"
+        )
+    if starters:
+        summary += f"; {who(starters)} {verb(starters, 'waits', 'wait')} until a server ends"
+    summary += ". That is normal for a server without requests."
+    shown = [*servers, *others, *starters]
+    return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), shown))
+
+
+def _waits_for_any_of(party: Party, servers: Sequence[Party]) -> bool:
+    """Whether it waits, as supervisors do, for the end of one of these processes that is its child."""
+    call = party.syscall
+    named = {one.process.pid for one in servers if one.process is not party.process}
+    return party.judged.rule in CHILD_WAITS and call is not None and call[0] == WAIT4 and call[1] in named
 
 
 def _polls_for_orders(view: JobView, party: Party) -> bool:
