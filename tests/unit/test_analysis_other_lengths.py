@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gdbext.analysis.verdict.judge import judge
+from gdbext.model.stack import Loop
 from tests.unit.stacks import job, rank, stack
 
 INNER = ("poll@libc.so.6", "gloo::transport::tcp::UnboundBuffer::waitRecv@libtorch_cpu.so")
@@ -12,9 +13,10 @@ SENDS = ("broadcast@torch/distributed/distributed_c10d.py:2100", "update@sync.py
 ENDS = ("barrier@torch/distributed/distributed_c10d.py:3700", "update@sync.py:53", "main@sync.py:60")
 
 
-def at(number, frames, **lengths):
+def at(number, frames, left=None, **lengths):
     named = {f"update.{name}": one for name, one in lengths.items()}
-    return rank(number, replace(stack(*INNER, *frames), lengths=named))
+    loops = () if left is None else (Loop("update", 0x70 + number, left), Loop("main", 0x90, 7 - number))
+    return rank(number, replace(stack(*INNER, *frames), lengths=named, loops=loops))
 
 
 def judged(*lengths, last=ENDS):
@@ -29,15 +31,33 @@ def test_whose_list_is_shorter_than_all_the_others_has_called_fewer():
     assert "On rank 2, `tensors` in update() has 11 items; elsewhere, 12. Most likely rank 2 called" in found.summary
 
 
+def test_a_list_tells_where_a_loop_over_it_has_ended():
+    found = judged({"tensors": 12, "left": 4}, {"tensors": 12, "left": 4}, {"tensors": 11})
+    assert found.culprits == (2,) and "`tensors` in update() has 11 items" in found.summary
+
+
+def test_whose_loop_has_another_number_of_items_left_has_called_more_or_fewer():
+    found = judged({"left": 4}, {"left": 4}, {"left": 3})
+    assert (found.cause, found.culprits, found.confidence) == ("collective-mismatch", (2,), "low")
+    assert "On rank 2, a loop in update() has 3 items left; elsewhere, 4. Most likely rank 2 called" in found.summary
+
+
 @pytest.mark.parametrize(
     "lengths",
     [
         ({"tensors": 12},) * 3,
         ({"tensors": 12}, {"tensors": 12}, {}),
         ({"tensors": 12}, {"tensors": 11}, {"tensors": 10}),
+        ({"left": 4}, {"left": 4}, {}),
         ({"tensors": 12, "requests": 3}, {"tensors": 12, "requests": 0}, {"tensors": 11, "requests": 0}),
     ],
-    ids=["equal", "not read", "all differ", "two lists speak of two ranks"],
+    ids=[
+        "equal",
+        "not read",
+        "all differ",
+        "one loop is not read",
+        "two lists speak of two ranks",
+    ],
 )
 def test_otherwise_the_stacks_tell(lengths):
     found = judged(*lengths)

@@ -1,11 +1,11 @@
 """Ranks in different collectives that one function called: a rank whose list there is longer or shorter than those of
-the others called a different number of collectives."""
+the others, or whose loop has another number of items left, called a different number of collectives."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.view.candidate import Candidate
 from gdbext.analysis.view.job_view import JobView, Party, parties_without
@@ -17,18 +17,25 @@ _OF_TORCH = regex(r".*(^|/)torch/")
 _FEWEST = 3
 
 
+class _Odd(NamedTuple):
+    """What differs, those that have another number than most with theirs, and the number that most have."""
+
+    what: str
+    counts: Sequence[Tuple[Party, int]]
+    usual: int
+
+
 def odd_by_length(view: JobView, best: Candidate) -> Candidate:
-    """The same verdict; where one list is longer or shorter in a minority of ranks, these are its culprits: with
-    low confidence where the stacks alone name others, since lists may differ for another reason."""
+    """The same verdict; where one list or loop is longer or shorter in a minority of ranks, these are its culprits:
+    with low confidence where the stacks alone name others, since they may differ for another reason."""
     if best.cause != "collective-mismatch" or len(view.parties) < _FEWEST or best.absent:
         return best
-    found = _odd(view.parties)
+    found = _odd(view.parties, _lengths) or _odd(view.parties, _loops)
     if found is None:
         return best
-    name, odd, usual = found
-    lengths = sorted({one.thread.lengths[name] for one in odd if one.thread is not None})
-    function, _, variable = name.rpartition(".")
-    text = f"On {who(odd)}, `{variable}` in {function}() has {' or '.join(map(str, lengths))} items; elsewhere, {usual}"
+    odd = [one for one, _ in found.counts]
+    numbers = " or ".join(map(str, sorted({number for _, number in found.counts})))
+    text = f"On {who(odd)}, {found.what.format(numbers)}; elsewhere, {found.usual}"
     same = {one.index for one in odd} == {one.index for one in best.culprits}
     guess = "So" if same else "Most likely"
     return replace(
@@ -41,26 +48,38 @@ def odd_by_length(view: JobView, best: Candidate) -> Candidate:
     )
 
 
-def _odd(parties: Sequence[Party]) -> Optional[Tuple[str, List[Party], int]]:
-    """The name of the only variable whose length differs, of the function that called all collectives; the parties with
-    another length than most; and how many items most have."""
+def _odd(parties: Sequence[Party], counts_of: Callable[[Party], Mapping[str, int]]) -> Optional[_Odd]:
+    """Of what differs in the function that called all collectives; None where several things differ, or one was not
+    read."""
     callers = {_caller(one) for one in parties}
     if len(callers) != 1 or None in callers:
         return None
-    function = str(callers.pop())
-    names = {name for one in parties if one.thread for name in one.thread.lengths if name.startswith(f"{function}.")}
-    told: List[Tuple[str, List[Party], int]] = []
-    for name in sorted(names):
-        lengths = [one.thread.lengths.get(name) if one.thread is not None else None for one in parties]
-        usual, count = Counter(lengths).most_common(1)[0]
-        if usual is None or None in lengths:
+    counts = [counts_of(one) for one in parties]
+    found: List[_Odd] = []
+    for what in sorted({what for one in counts for what in one}):
+        numbers = [one.get(what) for one in counts]
+        usual, count = Counter(numbers).most_common(1)[0]
+        if usual is None or None in numbers:
             return None
         if count < len(parties):
-            odd = [one for one, length in zip(parties, lengths) if length != usual]
-            told.append((name, odd, usual))
-    if len(told) != 1 or 2 * len(told[0][1]) >= len(parties):
-        return None
-    return told[0]
+            pairs = [(one, number) for one, number in zip(parties, numbers) if number is not None and number != usual]
+            found.append(_Odd(what, pairs, usual))
+    return found[0] if len(found) == 1 and 2 * len(found[0].counts) < len(parties) else None
+
+
+def _lengths(party: Party) -> Mapping[str, int]:
+    """How many items the lists have of the function that called its collective, by what to say of the number."""
+    function, thread = _caller(party), party.thread
+    lengths = thread.lengths.items() if thread is not None else ()
+    own = ((name.rpartition("."), count) for name, count in lengths)
+    return {f"`{name[2]}` in {function}() has {{}} items": count for name, count in own if name[0] == function}
+
+
+def _loops(party: Party) -> Mapping[str, int]:
+    """The same of the items that the innermost loop of that function has left."""
+    function, thread = _caller(party), party.thread
+    own = [one.left for one in (thread.loops if thread is not None else ()) if one.function == function]
+    return {f"a loop in {function}() has {{}} items left": own[0]} if own else {}
 
 
 def _caller(party: Party) -> Optional[str]:
