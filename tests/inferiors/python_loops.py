@@ -1,10 +1,15 @@
-"""Waits for lines of stdin inside of loops over a range, two lists at once and a dictionary; says "ready" each time."""
+"""Waits for lines of stdin inside of loops over a generator, two lists and a dictionary; says "ready" each time."""
 
 import sys
 
 
+def shown(items):
+    for item in items:
+        yield item + 1
+
+
 def inner(count):
-    for number, _ in enumerate(range(count)):
+    for number, _ in enumerate(shown(range(count))):
         if number >= 3:
             print("ready", flush=True)
             sys.stdin.readline()

@@ -11,6 +11,7 @@ from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.knowledge.runtimes.cpython import LOCALS
+from gdbext.knowledge.runtimes.cpython_objects import COROUTINES
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 
@@ -124,6 +125,7 @@ def test_how_many_items_loops_have_left(version):
         assert target.process.stdout.readline() == "ready\n"
         target.until_it_reads()
         later = loops()
-    assert [(one.function, one.left) for one in first] == [("inner", 999_999_996), ("outer", 1), ("outer", 44)]
+    known = [("inner", 999_999_996)] if version in COROUTINES else []  # it goes through a generator
+    assert [(one.function, one.left) for one in first] == [*known, ("outer", 1), ("outer", 44)]
     assert [one.iterator for one in later] == [one.iterator for one in first]
-    assert [one.left for one in later] == [999_999_995, 1, 44]
+    assert [one.left for one in later] == [*(left - 1 for _, left in known), 1, 44]

@@ -25,6 +25,7 @@ from gdbext.knowledge.runtimes.cpython_objects import (
     AWAITED,
     AWAITED_INSIDE,
     COROUTINES,
+    FRAME_SIZE,
     FUNCTION_NAME,
     MODULE_NAMES,
     OBJECTS,
@@ -43,7 +44,6 @@ _DEEPEST = 64  # coroutines of a task
 _MOST_VALUES = 256  # of one frame
 _SECONDS = 2.0  # for the tasks of all loops of a process
 _FIRST, _LAST = 2, 40  # words of a task among which its coroutine is
-_FRAME_SIZE = 96
 _DELETED = (1 << 64) - 1  # the hash of an entry of a set that was removed
 _RUNS = [(re.compile(RUNS_LOOP), re.compile(HAS_TASKS))]
 _ASKS = [(re.compile(function), re.compile(file)) for kind, function, file in WAITS if kind == LOCKS]
@@ -218,7 +218,7 @@ class _Tasks:
         row, pages = self._row, self._pages
         state = pages.read(coroutine + row.state, 1)
         address = coroutine + row.frame
-        frame = pages.read(address, _FRAME_SIZE)
+        frame = pages.read(address, FRAME_SIZE)
         if state is None or frame is None or state[0] < 128:
             return None
         place = self._variables.place(frame)

@@ -15,7 +15,17 @@ from gdbext.capture.python.local_variables import Locals
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.runtimes.cpython import LOCALS, TUPLE_LENGTH
-from gdbext.knowledge.runtimes.cpython_objects import ITERATORS, OBJECTS, RANGE_ITERATOR, RANGE_LEFT, IteratorRow
+from gdbext.knowledge.runtimes.cpython_objects import (
+    COROUTINES,
+    FRAME_SIZE,
+    GENERATOR,
+    ITERATORS,
+    OBJECTS,
+    RANGE_ITERATOR,
+    RANGE_LEFT,
+    IteratorRow,
+    ObjectsRow,
+)
 from gdbext.model.stack import Loop
 
 _MOST_OWN = 8  # frames of the program's own functions, the innermost ones
@@ -28,7 +38,8 @@ def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, .
     if row is None or objects is None:
         return lambda thread: ()
     variables = Locals(frozen, row, Pages(read))
-    iterators = _Iterators(Classes(Containers(variables, objects)), objects.tagged)
+    coroutine = COROUTINES.get(frozen.interpreter.version)
+    iterators = _Iterators(variables, objects, coroutine.frame if coroutine is not None else 0)
 
     def of(thread: FrozenThread) -> Tuple[Loop, ...]:
         found: List[Loop] = []
@@ -43,15 +54,21 @@ def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, .
 
 
 class _Iterators:
-    def __init__(self, classes: Classes, tagged: bool) -> None:
-        self._classes, self._pages = classes, classes.pages
-        self._rows = {**ITERATORS, RANGE_ITERATOR: RANGE_LEFT[tagged]}
+    def __init__(self, variables: Locals, objects: ObjectsRow, frame: int) -> None:
+        """`frame`: where a generator has its own; 0: not known."""
+        self._variables, self._pages, self._frame = variables, variables.pages, frame
+        self._classes = Classes(Containers(variables, objects))
+        self._rows = {**ITERATORS, RANGE_ITERATOR: RANGE_LEFT[objects.tagged]}
 
     def left(self, address: int, nested: int = 0) -> Optional[int]:
         """How many items it has still to give; None of what is no iterator that is known."""
         kind = self._classes.class_of(address)
-        row = self._rows.get(kind.full_name) if kind is not None else None
-        if row is None or nested > _MOST_NESTED:
+        if kind is None or nested > _MOST_NESTED:
+            return None
+        if kind.full_name == GENERATOR:
+            return self._left_of_generator(address, nested)
+        row = self._rows.get(kind.full_name)
+        if row is None:
             return None
         inner = self._inner(address, row)
         if inner is not None:
@@ -59,6 +76,13 @@ class _Iterators:
         length = self._pages.word(address + row.left) if row.left else self._length(address, row)
         done = self._pages.word(address + row.done) if row.done else 0
         return length - done if length is not None and done is not None and done <= length < 1 << 63 else None
+
+    def _left_of_generator(self, address: int, nested: int) -> Optional[int]:
+        """Of its outermost loop, as in `tqdm(range(9))`: it gives one item in each turn."""
+        frame = self._pages.read(address + self._frame, FRAME_SIZE) if self._frame else None
+        values = self._variables.stack_values(address + self._frame, frame) if frame is not None else ()
+        found = (self.left(value, nested + 1) for value in values if value)
+        return next((left for left in found if left is not None), None)
 
     def _inner(self, address: int, row: IteratorRow) -> Optional[int]:
         """The iterator that it takes its items from, 0 of one that cannot be read; None where it has none."""

@@ -125,6 +125,7 @@ ITERATORS: Mapping[str, IteratorRow] = {
 }
 """listobject.c, tupleobject.c, dictobject.c, enumobject.c, bltinmodule.c; unchanged from 3.8 to 3.14."""
 
+GENERATOR = "generator"
 RANGE_ITERATOR = "range_iterator"
 RANGE_LEFT: Mapping[bool, IteratorRow] = {False: IteratorRow(done=16, left=40), True: IteratorRow(left=32)}
 """Whether numbers have tags (3.12): since then a range's iterator counts its `len` down; before, its `index` went up to
@@ -191,7 +192,7 @@ OWN_ITEMS = ("OrderedDict", "defaultdict", "Counter", "ModelOutput", "Size")
 
 
 class CoroutineRow(NamedTuple):
-    """Offsets in a coroutine, and in its frame."""
+    """Offsets in a coroutine or generator, and in its frame."""
 
     state: int  # cr_frame_state, a signed byte: below 0 while it can be resumed, 0 while it runs, above when it is done
     frame: int  # cr_iframe
@@ -204,6 +205,9 @@ COROUTINES: Mapping[Tuple[int, int], CoroutineRow] = {
     (3, 12): CoroutineRow(67, 72, 64, "_scheduled_tasks"),
     (3, 13): CoroutineRow(67, 72, 64, "_scheduled_tasks"),
 }
+
+FRAME_SIZE = 96
+"""Bytes of such a frame up to its variables, in each of these releases."""
 
 AWAITED_INSIDE = ("async_generator_asend", "async_generator_athrow", "coroutine_wrapper")
 """What stands between a coroutine and one that it awaits: a step of an asynchronous generator, `__await__()` of one."""
