@@ -8,6 +8,7 @@ from gdbext.analysis.progress.running import was_woken
 from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
+from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import Code
 from gdbext.model.locks import UNOPENED, LockWait, Peer
 from gdbext.model.missing import Missing
@@ -345,6 +346,54 @@ def test_a_forked_child_that_waits_for_what_a_task_returns_has_no_thread_that_do
     found = verdict(process(0, loads), process(1, *(waits, other)[:threads]))
     assert found.cause == cause
     assert found.culprits == {"fork-after-cuda": (1,), "other": (0, 1), "unknown": ()}[cause]
+
+
+@pytest.mark.parametrize(
+    ("task", "confidence"),
+    [("_process_worker@concurrent/futures/process.py:256", "medium"), ("serve@program.py:8", "low")],
+)
+def test_a_forked_child_does_not_rest_inside_of_a_task(task, confidence):
+    """Of a word of memory nobody knows what it stands for: whoever waits for it may have nothing to do."""
+    waits = ("syscall@libc.so.6", "absl::Mutex::Block@libtensorflow_framework.so.2", "run@session.py:3")
+    child = stack(*waits, task, "_launch@multiprocessing/popen_fork.py:71", *MAIN, syscall=FUTEX, switches=0, state="S")
+    word = LockWait(101, "futex", 0x70, Missing("no frame names what it waits for"), still=True)
+    parent = stack("read@libc.so.6", "main@program.py:4", *MAIN, syscall=READ, switches=3, state="S")
+    found = verdict(process(0, parent), process(1, child, locks=(word,), handlers=(2,), python="3.11"))
+    assert (found.cause, found.confidence, found.culprits) == ("fork-after-cuda", confidence, (1,))
+
+
+def listening_loop(*frames, more=(), clients=()):
+    loop = stack("epoll_wait@libc.so.6", *frames, "clone3@libc.so.6", syscall=POLL_FOR_EVER, switches=0, state="S")
+    port = Peer(100, "tcp 127.0.0.1:80, listening and more", Missing("any client", Code.ANYBODY))
+    return process(0, loop, *more, peers=(port,), clients=clients)
+
+
+POLL_FOR_EVER = (232, 4, 1, 128, 0xFFFFFFFF, 0, 0)
+PARKED = ("syscall@libc.so.6", "parking_lot_core::thread_parker::imp::ThreadParker::futex_wait@engine")
+
+
+@pytest.mark.parametrize(
+    ("loop", "more"),
+    [
+        (("mio::poll::Poll::poll@engine",), (stack(*PARKED, "tokio::runtime::park::Inner::park@engine", "main@engine",
+                                                   syscall=FUTEX, switches=0, state="S"),)),
+        (("runtime.netpoll@engine", "runtime.findRunnable@engine", "runtime.mcall@engine"), ()),
+        (("uv__io_poll@node", "uv_run@node", "node::SpinEventLoopInternal@node"), ()),
+    ],
+    ids=["tokio", "Go", "libuv"],
+)  # fmt: skip
+def test_run_times_whose_loop_waits_for_clients_are_at_rest(loop, more):
+    found = verdict(listening_loop(*loop, more=more))
+    assert (found.cause, found.confidence) == ("not-a-hang", "low")
+    assert "waits for clients" in found.summary
+
+
+def test_a_loop_that_waits_for_clients_beside_one_who_waits_or_computes_may_not_rest():
+    waits = stack("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", "put@engine", syscall=FUTEX, switches=0)
+    loop = ("mio::poll::Poll::poll@engine",)
+    assert verdict(listening_loop(*loop, more=(waits,))).cause != "not-a-hang"
+    asked = (WaitingClient("127.0.0.1:80", "10.0.0.5:51234", 6.0),)
+    assert "waits for clients" not in verdict(listening_loop(*loop, clients=asked)).summary
 
 
 def test_a_forked_child_that_waits_for_a_promise_has_no_thread_that_keeps_it():

@@ -113,6 +113,9 @@ KINDS = [
     ("mutex", ["pthread_mutex_lock@libc.so.6", "on_signal", "<signal handler called>", "raise@libc.so.6", "work"]),
     ("exited-or-crashed", ["waitpid@libc.so.6", "on_signal", "<signal handler called>", "raise@libc.so.6", "work"]),
     ("exited-or-crashed", ["waitpid@libc.so.6", "print_stack", "<signal handler called>", "work"]),
+    # A handler of a signal that came while the thread waited goes on.
+    ("io", ["epoll_wait@libc.so.6", "WalWriterMain@postgres", "__restore_rt@libc.so.6", "__GI___select@libc.so.6"]),
+    ("io", ["epoll_wait@libc.so.6", "WaitLatch@postgres", "ProcSleep@postgres", "PortalRun@postgres"]),
     ("mutex", ["schedule@[kernel]", "odd_lock_of_mine@[kernel]", "do_exit@[kernel]"]),
     ("exited-or-crashed", ["schedule@[kernel]", "do_exit@[kernel]"]),
     ("io", ["schedule@[kernel]", "netfs_who_knows@[kernel]", "ksys_read@[kernel]"]),
@@ -183,6 +186,12 @@ def test_an_autograd_thread_at_work_is_no_helper():
         )
     )
     assert (judged.helper, judged.kind) == (None, "kernel-launch")
+
+
+def test_the_caller_of_backward_does_the_share_of_the_cpu_and_is_no_helper():
+    works = ("torch::autograd::Engine::thread_main@libtorch_cpu.so", "torch::autograd::Engine::execute@libtorch_cpu.so")
+    judged = judge_thread(stack(*works, "THPEngine_run_backward@libtorch_python.so", "backward@train.py:3"))
+    assert judged.helper is None
 
 
 def test_a_name_is_a_hint_only():

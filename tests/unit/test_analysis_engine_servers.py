@@ -8,7 +8,7 @@ from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity
 from gdbext.model.activity import Child as ActiveChild
 from gdbext.model.clients import WaitingClient
-from gdbext.model.codes import ReadState
+from gdbext.model.codes import Code, ReadState
 from gdbext.model.locks import NOT_ACCEPTED, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
@@ -280,6 +280,18 @@ def test_a_loop_that_asks_a_server_in_another_thread_of_its_process(beside, caus
     asking = replace(process(3, asks, beside, peers=(peer,)), role="front end")
     found = judge(live(worker(0), worker(1), IDLE_CORE, asking)).verdict
     assert (found.cause, found.confidence) == (cause, confidence)
+
+
+def test_the_only_thread_of_a_worker_asks_its_own_server_whose_socket_its_parent_has_too():
+    asks = waits("recv@libc.so.6", "readinto@socket.py:706", "index@/srv/app.py:3", "run@sync.py:9", call=RECV)
+    peer = Peer(103, f"tcp 127.0.0.1:5 - 127.0.0.1:80{NOT_ACCEPTED}", (100, 103), ("S", "S"), ("gunicorn",) * 2)
+    parent = process(0, waits("__futex_wait@libc.so.6", "get@queue.py:171", "Arbiter.run@arbiter.py:257"))
+    found = judge(live(parent, process(3, asks, peers=(peer,)))).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("other", "medium", (1,))
+    assert "This thread would have to accept that connection" in found.summary
+    accepts = waits("accept4@libc.so.6", "accept@socket.py:294", "run@sync.py:9", call=(288, 3, 0, 0, 0, 0, 0))
+    takes = process(0, accepts, peers=(Peer(100, "tcp 127.0.0.1:80, listening", Missing("any", Code.ANYBODY)),))
+    assert judge(live(takes, process(3, asks, peers=(peer,)))).verdict.cause != "other"
 
 
 STARTS_CORE = ("zmq_poll@libzmq.so.5", f"wait_for_engine_startup@{ENGINE}utils.py:1361")

@@ -615,3 +615,15 @@ def test_a_consumer_whose_task_asks_again_and_again_for_the_result_of_another_on
     naps = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", *task, *runs, syscall=NAP, sleeps=0.1, state="S",
                  switches=9)  # fmt: skip
     assert judge(live(process(0, main, naps))).verdict.cause == cause
+
+
+@pytest.mark.parametrize("function", ["ModelLock.__enter__", "Store.acquire_lock", "FileLock.acquire"])
+def test_who_tries_again_and_again_for_a_lock_that_nobody_here_has_is_named_after_some_time(function):
+    tries = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", f"{function}@hub.py:5", *MAIN, syscall=NAP,
+                  sleeps=1.0, state="S", switches=3)  # fmt: skip
+    found = over_time(process(0, tries))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "whether a lock is free" in found.summary and "left it behind" in found.summary
+    works = stack("??@libwhatever.so", "download@hub.py:9", *MAIN, state="R", cpu=0.9, switches=9)
+    assert not over_time(process(0, tries), process(1, works)).finding, "it may have the lock"
+    assert not judge(live(process(0, tries))).verdict.finding

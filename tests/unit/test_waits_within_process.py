@@ -101,6 +101,19 @@ def test_who_waits_to_be_told_to_end_may_do_so():
     assert verdict(rank(0, thread(1), pid=1, locks=(waits(1, "semaphore"),), handlers=(15,))).cause == "unknown"
 
 
+def test_who_waits_in_the_only_handler_that_the_program_has_is_woken_by_none():
+    frames = (
+        *SLEEPS[:2],
+        "Buffer.on_term@buffer.py:9",
+        "_PyErr_CheckSignalsTstate@python3",
+        "Buffer.append@buffer.py:5",
+    )
+    inside = rank(0, thread(1, *frames), pid=1, locks=(waits(1, "semaphore"),), handlers=(2, 15), python="3.11")
+    found = verdict(inside)
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,))
+    assert verdict(replace(inside, handlers=(2, 10, 15))).cause == "unknown", "another handler may wake it"
+
+
 def test_a_rank_that_waits_for_others_is_not_left_alone():
     inside = stack("sched_yield@libc.so.6", "ncclAllReduce@libnccl.so.2", "main@engine", id="3", lwp=3)
     found = verdict(pool(waits(2), waits(3), threads=(inside,)), reducing(1))

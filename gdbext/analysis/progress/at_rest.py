@@ -6,7 +6,7 @@ child or a result, or for room to write, has begun something.
 
 from __future__ import annotations
 
-from typing import FrozenSet, Optional, Sequence
+from typing import Collection, FrozenSet, Optional, Sequence
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
 from gdbext.analysis.progress.not_clear import not_clear
@@ -19,16 +19,21 @@ from gdbext.analysis.progress.own_work import (
     waits_inside,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
-from gdbext.analysis.progress.running import for_ever
+from gdbext.analysis.progress.running import for_ever, own_locks
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
+from gdbext.knowledge.frames.helper_threads import BLOCKS_ON
+from gdbext.knowledge.frames.system.libc import GO_PARK, JOINS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG, WAIT4
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
-from gdbext.model.codes import Code
+from gdbext.model.codes import Code, Given
+from gdbext.model.locks import LISTENING
+from gdbext.model.text.patterns import regex
 
+_BLOCKS_ON = regex(BLOCKS_ON)
 _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 
@@ -79,6 +84,43 @@ def _waits_for_any_of(party: Party, servers: Sequence[Party]) -> bool:
     call = party.syscall
     named = {one.process.pid for one in servers if one.process is not party.process}
     return party.judged.rule in CHILD_WAITS and call is not None and call[0] == WAIT4 and call[1] in named
+
+
+def waits_for_clients(view: JobView) -> Optional[Candidate]:
+    """Event loops wait for whoever connects, and no other thread does anything: the main one waits for those that run
+    the loops. Run-times whose tasks cannot be read are at rest like this: asio, tokio, Go, libuv."""
+    known = is_independent_job(view) if view.parties else all(process.threads for process in view.snapshot.processes)
+    if not known or view.given is not Given.LIVE or any(is_working(view, party) for party in view.parties):
+        return None
+    every = [one for index in range(len(view.processes)) for one in threads_of(view, index)]
+    loops = [one for one in every if _takes_clients(one)]
+    if not loops or any(process.clients for process in view.snapshot.processes):
+        return None
+    lwps = {one.lwp for one in loops}
+    if not all(one in loops or _rests_beside_loops(one, lwps) for one in every):
+        return None
+    summary = (
+        f"{start(who(loops))} {verb(loops, 'waits', 'wait')} for clients in {where(loops[0])}, and no other thread has "
+        "anything to do. That is normal for a server without requests."
+    )
+    return Candidate(
+        cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), [*loops, *view.parties])
+    )
+
+
+def _takes_clients(one: Party) -> bool:
+    """Whether it is a thread of an event loop that waits for clients among others."""
+    listens = (LISTENING in peer.file for peer in one.process.peers if peer.thread == one.lwp)
+    return one.judged.helper is not None and _stands(one) and any(listens)
+
+
+def _rests_beside_loops(one: Party, loops: Collection[Optional[int]]) -> bool:
+    """Whether it is a helper, or waits without a limit for one that runs a loop to end, or for a run-time's tasks."""
+    if one.judged.helper is not None or one.judged.idle:
+        return True
+    joins = one.judged.rule in JOINS and any(wait.owner in loops for wait in own_locks(one))
+    parked = one.judged.rule == GO_PARK or matches_any(_BLOCKS_ON, calls_of(one))
+    return _stands(one) and (joins or parked)
 
 
 def _polls_for_orders(view: JobView, party: Party) -> bool:
@@ -166,4 +208,4 @@ def _asks_away(view: JobView, party: Party) -> bool:
 
 
 LOST = (held_up,)
-PATTERNS = (at_rest,)
+PATTERNS = (at_rest, waits_for_clients)

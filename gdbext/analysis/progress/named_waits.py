@@ -15,6 +15,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     ENDS_BY_NAME,
     GIVES_BY_NAME,
     LOCKS_BY_NAME,
+    LOCKS_OF_PYTHON,
     TAKES_BY_NAME,
     WAITS_BY_NAME,
 )
@@ -24,6 +25,7 @@ from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
+_LOCKS_OF_PYTHON = regex(LOCKS_OF_PYTHON)
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -34,6 +36,11 @@ def naps_for_end(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it ends something: what it looks for, others
     must do."""
     return _naps_by_name(one, _ENDS)
+
+
+def naps_for_others(one: Party) -> bool:
+    """Whether it looks again and again whether something has ended, or whether a lock is free that others have."""
+    return naps_for_end(one) or tries_lock(one)
 
 
 def runs_until_done(one: Party) -> bool:
@@ -60,6 +67,13 @@ def naps_for_lock(one: Party) -> bool:
     other thread that could release it. A lock that Python code tries again is one of a file or of a server."""
     nap = _naps_in(one) if len(one.process.threads) == 1 else None
     return nap is not None and nap.language != "python" and _is_named(nap, _LOCKS)
+
+
+def tries_lock(one: Party) -> bool:
+    """Whether it sleeps again and again in a function of Python whose name says that it takes a lock: of a file, or of
+    a server."""
+    nap = _naps_in(one)
+    return nap is not None and nap.language == "python" and _LOCKS_OF_PYTHON.match(nap.function or "") is not None
 
 
 def _naps_by_name(one: Party, names: Pattern[str]) -> bool:

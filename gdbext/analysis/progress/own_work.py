@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
-from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_end, naps_for_lock, runs_until_done
+from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_lock, naps_for_others, runs_until_done
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
@@ -307,11 +307,12 @@ def is_working(view: JobView, party: Party) -> bool:
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:
-    """Whether it looks again and again for a lock that nobody else can let go, or whether something has ended, and
-    neither a thread nor a child of it works; one that only naps as well may feed what it waits for."""
+    """Whether it looks again and again for a lock that nobody else can let go, or whether something has ended or a
+    file's lock is free, and neither a thread nor a child of it works; one that only naps as well may feed what it waits
+    for."""
     if naps_for_lock(party):
         return True
-    if not naps_for_end(party) or busy_child(party) is not None:
+    if not naps_for_others(party) or busy_child(party) is not None:
         return False
     return not any(is_active(one) for one in threads_of(view, party.index) if one.thread is not party.thread)
 
@@ -375,7 +376,7 @@ def has_code(party: Party, code: Code) -> bool:
 
 
 def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party) or naps_for_end(party) or naps_for_lock(party) or waits_for_absent_pool(party):
+    if _sleeps_for_a_moment(party) or naps_for_others(party) or naps_for_lock(party) or waits_for_absent_pool(party):
         return True
     return party.kind in FED_KINDS and (
         any(map(is_yielding, _joined(view, party)))

@@ -18,6 +18,7 @@ from gdbext.analysis.view.job_view import JobView, Party
 from gdbext.analysis.view.places import what, where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
+from gdbext.knowledge.runtimes.cpython_frames import HANDLES_SIGNALS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
 from gdbext.knowledge.runtimes.system_calls import POLL, RESTART
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
@@ -29,6 +30,7 @@ from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
 _POLLS = regex(r"_*(GI_+)?_*poll$")
+_HANDLES = regex(HANDLES_SIGNALS)
 _Place = List[Tuple[Optional[str], Optional[int]]]
 
 
@@ -115,9 +117,16 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
 
 def handler_of(process: RankSnapshot, besides: Collection[int] = ()) -> Optional[int]:
     """A signal whose handler may let a thread go on, and none of those `besides`; None where it has none, or nobody
-    knows."""
+    knows, or where the main thread is in the only one that there is."""
     ends = (*OF_RUNTIMES, KEYBOARD, *besides) if process.python else (*OF_RUNTIMES, *besides)
-    return next((one for one in process.handlers or () if one not in ends), None)
+    found = [one for one in process.handlers or () if one not in ends]
+    return found[0] if found and not (len(found) == 1 and _is_in_handler(process)) else None
+
+
+def _is_in_handler(process: RankSnapshot) -> bool:
+    """Whether its main thread is in a handler that was written in Python."""
+    main = (thread for thread in process.threads if thread.lwp == process.pid)
+    return any(_HANDLES.match(frame.function or "") for thread in main for frame in thread.calls)
 
 
 def own_locks(party: Party) -> List[LockWait]:

@@ -46,6 +46,9 @@ CALLERS = (
 _TBB_WAITS = r"(tbb|rml)::(\w+::)*(atomic_backoff|spin_wait_\w+|futex_\w+|binary_semaphore|thread_monitor)\b"
 """What oneTBB's workers and callers, and programs of their own, wait with: it tells nothing of who waits."""
 
+BLOCKS_ON = r"tokio::runtime::(park|scheduler|runtime|context)\b"
+"""Functions of a run-time in which a thread that is none of its workers waits for tasks (`block_on`)."""
+
 RULES = (
     _caller(
         "openmp-caller",

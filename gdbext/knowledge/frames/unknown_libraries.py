@@ -22,6 +22,9 @@ _NETWORK_SOURCE = (
     r"|src/(mpid?|mpl|pm|pmi|uc[pst])|(uct|ucp|ucs|ucc|nvshmem)/|ptl_\w+)/"
 )
 
+_NOT_PARKED = r"(?!\S{0,200}Parker::)"
+"""Rust's parking_lot puts a thread to sleep in `ThreadParker::futex_wait`, whatever it waits for."""
+
 _leaf = partial(FrameRule, leaf=True)
 
 RULES = (
@@ -40,7 +43,7 @@ RULES = (
     _leaf(
         "named-lock",
         "mutex",
-        rf"{_CLASS}{_NOT_BACK}\w*(?i:spin_?lock|mutex_?(down|enter|acquire)|lock_?slow|slow_?lock|lock_?contended|acquire_?(\w+_)?(lock|mutex)"
+        rf"{_NOT_PARKED}{_CLASS}{_NOT_BACK}\w*(?i:spin_?lock|mutex_?(down|enter|acquire)|lock_?slow|slow_?lock|lock_?contended|acquire_?(\w+_)?(lock|mutex)"
         r"|(mutex|spin|critical_?section|rw_?lock|futex)(_?\w*_)?_?(lock|wait|acquire|enter|yield)|lock_(wait|acquire|contend\w*)|lock_?nocheck)\w*$"
         rf"|{_CLASS}\w*(?i:mutex|lock|critical_?section)\w*(?:<.*>)?::{_NOT_BACK}\w*(?i:lock|acquire|enter)\w*$",
         "fio#16656, lttng-ust, CoreCLR AwareLock: how locks are named",

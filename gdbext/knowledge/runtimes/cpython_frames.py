@@ -46,12 +46,15 @@ MACHINERY: Tuple[str, ...] = (
 )
 """Functions through which the interpreter calls and is called: they say nothing next to the Python frames."""
 
+HANDLES_SIGNALS = r"_?PyErr_CheckSignals\w*"
+"""The function of CPython that calls the handlers which were written in Python, in the main thread (signalmodule.c)."""
+
 KEPT: Tuple[str, ...] = (
     r"take_gil|drop_gil|PyEval_(RestoreThread|SaveThread|AcquireThread|ReleaseThread|AcquireLock|ReleaseLock)",
     r"_?PyGILState_(Ensure|Release)|_?PyThreadState_(Attach|Detach|Suspend|Delete\w*|Clear)",
     r"PyThread_\w+|_?PyMutex_\w+|_PyParkingLot_\w+|_PySemaphore_\w+",
     r"Py_(Finalize|FinalizeEx|EndInterpreter|Exit)|finalize_\w+|wait_for_thread_shutdown|call_(py_exitfuncs|ll_exitfuncs)",
-    r"_?PyErr_CheckSignals\w*|slot_tp_(finalize|del)|handle_callback",
+    rf"{HANDLES_SIGNALS}|slot_tp_(finalize|del)|handle_callback",
     r"_?PyGC_\w+|gc_collect\w*|PyOS_\w+|Py_FatalError\w*|_Py_FatalError\w*|fatal_error\w*",
 )
 """Functions of the interpreter that mean something wherever they stand: locks, the GIL, code that it calls between any

@@ -111,6 +111,13 @@ LOCKS_BY_NAME = (
 """The last part of a function's name, as `words_of` writes it: it takes a lock, here one that looks again and again.
 Slots of a queue, leases and files are acquired, too."""
 
+LOCKS_OF_PYTHON = (
+    r"(\w+\.)*\w*[Ll]ock\w*\.(__a?enter__|_*a?(acquire|lock)\w*)$"
+    r"|(\w+\.)*_*(acquire|wait|take|get|obtain)_(\w+_)?lock(_\w+)?$"
+)
+"""Names of functions and classes of Python that take a lock: one that tries again and again wants that of a file or of
+a server."""
+
 GIVES_BY_NAME = r"_*(en_?queue|put|push|publish|produce|send|write|acquire_write|reserve|broadcast)(_[a-z]\w*)?$"
 """The last part of a function's name, as `words_of` writes it: it gives something to others, and needs room for it."""
 

@@ -26,9 +26,9 @@ from gdbext.analysis.view.job_view import (
     calls_of,
     is_unaccepted,
     matches_any,
+    other_ends,
     parties_without,
     threads_of,
-    waits_for_itself,
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -36,6 +36,8 @@ from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LISTENING
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 
@@ -128,18 +130,21 @@ def _by_clients(view: JobView) -> Optional[_Asked]:
 
 
 def asks_itself(view: JobView) -> Optional[Candidate]:
-    """The thread of an event loop waits for its own server, which accepts no connection before this call returns.
-    Another thread may be the one that accepts it: where one is busy, this one just waits for its turn."""
+    """The thread of an event loop, or the only thread of a process, waits for its own server, which accepts no
+    connection before this call returns. Another thread may be the one that accepts it: where one is busy, this one just
+    waits for its turn."""
     if view.given is not Given.LIVE or not view.has_two_looks:
         return None
     for index in range(len(view.processes)):
         own = threads_of(view, index)
-        one = next((one for one in own if stands(one) and _asks_own(one) and runs_loop(one)), None)
-        if one is None or works_within(view, one):
+        one = next((one for one in own if stands(one) and _asks_own(view, one)), None)
+        loop = one is not None and runs_loop(one)
+        if one is None or works_within(view, one) or not (loop or len(own) == 1):
             continue
         others = [party for party in view.parties if party.index != index]
         rivals = [other for other in own if other.lwp != one.lwp and not _leaves_clients(other, one)]
-        blocked = "This event loop would have to accept that connection, but it is blocked until the call returns."
+        would = "This event loop" if loop else "This thread"
+        blocked = f"{would} would have to accept that connection, but it is blocked until the call returns."
         if rivals:
             blocked = (
                 f"If this event loop has to accept that connection, it never will; {who(rivals)}, in "
@@ -147,7 +152,7 @@ def asks_itself(view: JobView) -> Optional[Candidate]:
             )
         return Candidate(
             cause="other",
-            confidence="low" if rivals else "high",
+            confidence="low" if rivals else "high" if loop else "medium",
             summary=f"{start(who([one]))} waits in {closed(where(one))} for its own process to answer. {blocked}",
             culprits=(one,),
             victims=tuple(others),
@@ -202,9 +207,22 @@ def _asks_ranks(party: Party) -> bool:
     return party.judged.rule in ANSWERS_OF_RANKS
 
 
-def _asks_own(one: Party) -> bool:
-    """Whether it waits on a connection to its own process that has not been accepted."""
-    return waits_for_itself(one) and is_unaccepted(one)
+def _asks_own(view: JobView, one: Party) -> bool:
+    """Whether it waits on a connection to its own process that has not been accepted. Who has started a server may have
+    its socket too, and accepts nobody."""
+    ends = other_ends(one)
+    if not ends or not is_unaccepted(one) or not all(one.process.pid in pids for pids in ends):
+        return False
+    others = {pid for pids in ends for pid in pids if pid != one.process.pid}
+    known = {process.pid: process for process in view.snapshot.processes if process.threads}
+    return all(pid in known and not _accepts(known[pid]) for pid in others)
+
+
+def _accepts(process: RankSnapshot) -> bool:
+    """Whether a thread of it waits for clients over TCP, or may do so when it has ended what it is at."""
+    return any(one.file.startswith("tcp") for one in process.peers if one.file.endswith(LISTENING)) or any(
+        matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads
+    )
 
 
 LOST = (nobody_answers, asks_itself)

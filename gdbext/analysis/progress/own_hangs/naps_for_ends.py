@@ -1,12 +1,13 @@
-"""Threads that poll until something has ended, in a process in which nothing else runs, or until there is room for a
-message, while those who take messages have none; and who naps while others write to a full pipe that it does not read.
+"""Threads that poll until something has ended or a lock is free, in a process in which nothing else runs, or until
+there is room for a message, while those who take messages have none; and who naps while others write to a full pipe
+that it does not read.
 """
 
 from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from gdbext.analysis.progress.named_waits import naps_for_end, naps_for_message, naps_for_room
+from gdbext.analysis.progress.named_waits import naps_for_message, naps_for_others, naps_for_room, tries_lock
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
 from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -21,17 +22,21 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, they were at one place, and nothing else moved."""
     if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
         return None
-    naps = [party for party in view.parties if naps_for_end(party) and _is_alone(view, party)]
+    naps = [party for party in view.parties if naps_for_others(party) and _is_alone(view, party)]
     others = parties_without(view.parties, naps)
     if not naps or any(_acts(one) for party in others for one in threads_of(view, party.index)):
         return None
     seconds = min(seconds_in_place(view, one, ()) for one in naps)
     if seconds < view.spinning_after:
         return None
+    lock = all(map(tries_lock, naps))
+    reason = "What it looks for was lost, has ended in silence, or is to come from elsewhere (a file, another host)."
+    if lock:
+        reason = "Who has that lock was not read (another program, another host), or has ended and left it behind."
     summary = (
         f"{start(who(naps))} {verb(naps, 'has', 'have')} been checking for {seconds:.0f} s, with sleeps in between, "
-        f"whether something has ended, in {where(naps[0])}. Nothing that was read works on it: {_nobody_else(naps)}. "
-        "What it looks for was lost, has ended without saying so, or is to come from elsewhere (a file, another host)."
+        f"whether {'a lock is free' if lock else 'something has ended'}, in {where(naps[0])}. Nothing that was read "
+        f"works on it: {_nobody_else(naps)}. {reason}"
     )
     return Candidate(
         cause="other",

@@ -205,7 +205,8 @@ def _gil(drawing: Drawing, party: Party, node: Node) -> None:
         if lock is None and drawing.waits(target) and not both:
             continue  # what it waits for is known, and held by another one
         if lock is None:
-            name = "the dynamic loader's lock" if both else "the CUDA driver's lock"
+            driver_lock = driver or owner.group != "lock"
+            name = "the dynamic loader's lock" if both else "the CUDA driver's lock" if driver_lock else "a lock"
             lock = process_lock_node(drawing, owner, name)
         if not drawing.waits(target):
             drawing.join(target, lock, owner.kind, strength, drawing.fact(owner))

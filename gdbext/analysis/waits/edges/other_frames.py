@@ -8,7 +8,7 @@ from typing import Iterator, Optional
 from gdbext.analysis.progress.begun import wants_lock
 from gdbext.analysis.progress.named_waits import naps_for_lock
 from gdbext.analysis.progress.own_work import is_yielding, looked_long
-from gdbext.analysis.progress.pool_tasks import waits_for_result
+from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import ended_by_handlers, handler_of, has_acted, own_locks
 from gdbext.analysis.progress.waits_for_ranks import waits_for_absent_pool
 from gdbext.analysis.stacks.thread_kind import known_frames
@@ -84,7 +84,7 @@ def left_by_fork(view: JobView, party: Party) -> Optional[str]:
     """How sure it is that a forked child waits for what only a thread of its parent could give; None: it may not."""
     if not (_is_forked(party) or _has_program_of_parent(view, party) or _destroys_condition(party)):
         return None
-    asked = wants_lock(party) or waits_for_result(party) or party.judged.rule in _POOLS
+    asked = wants_lock(party) or waits_for_result(party) or party.judged.rule in _POOLS or inside_task(party)
     by_handler = ended_by_handlers(party) and not asked
     if by_handler and handler_of(party.process) is not None:
         return None

@@ -23,6 +23,9 @@ _CALLS = (
 )
 
 
+_BACKWARD = r"torch::autograd::(python::)?(Python)?Engine::execute\w*"
+
+
 def _calls() -> Tuple[FrameRule, ...]:
     return tuple(
         FrameRule(
@@ -158,14 +161,15 @@ RULES = (
         "torch-autograd-idle",
         "condvar-idle",
         r"torch::autograd::(ReadyQueue::pop|Engine::(thread_main|reentrant_thread_init))",
-        "waits for backward work",
+        "waits for backward work; the thread that calls backward() does the CPU's share of it in the same function",
         helper="autograd",
         leaf=True,
+        not_under=_BACKWARD,
     ),
     FrameRule(
         "torch-autograd-caller",
         "condvar-idle",
-        r"torch::autograd::(python::)?(Python)?Engine::execute\w*",
+        _BACKWARD,
         "the caller of backward() waits for the autograd threads",
         rank=LOCK,
     ),

@@ -77,7 +77,7 @@ RULES = (
     ),
     message(
         "cray",
-        r"GNI_(Cq|Post|Ep|Smsg|Wait)\w*|cxi_(eq|cq|ct)_\w+|DMAPP_\w+|dmapp_\w+|PAMI_\w+|DCMF_\w+|LAPI_\w+|Portals?\w*|Ptl(CT|EQ|ME|Put|Get)\w*",
+        r"GNI_(Cq|Post|Ep|Smsg|Wait)\w*|cxi_(eq|cq|ct)_\w+|DMAPP_\w+|dmapp_\w+|PAMI_\w+|DCMF_\w+|LAPI_\w+|Ptl(CT|EQ|ME|Put|Get)\w*",
         f"uGNI, libcxi, DMAPP, PAMI, Portals; {_PROGRESS}",
     ),
     FrameRule(

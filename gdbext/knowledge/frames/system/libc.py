@@ -24,6 +24,7 @@ UNTIL_THEN = {
 }
 """What a shutdown waits for, by frame rule."""
 
+GO_PARK = "go-park"
 STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mutex", "gil"))
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
 
@@ -32,6 +33,10 @@ ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
 
 CANCELLABLE = r"__(?:internal_)?syscall_cancel$"
 """What the C library makes such calls by since glibc 2.41; the argument `nr` is their number."""
+
+_INTERRUPTED = r"_*(GI_)?_*(select|pselect|e?poll_?p?wait|p?poll|pause|sigsuspend|(clock_)?nanosleep|wait4|waitpid)$"
+"""Calls that wait for an event: a signal that comes then was sent by another process, and its handler goes on. So a
+server of PostgreSQL forks its helpers in a handler."""
 
 RULES = (
     FrameRule(
@@ -51,7 +56,7 @@ RULES = (
         under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
         caller=r"lib(nccl|rccl)",
     ),
-    FrameRule("os-signal", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL),
+    FrameRule("os-signal", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL, not_under=_INTERRUPTED),
     FrameRule(
         "os-abort",
         "exited-or-crashed",
@@ -167,7 +172,7 @@ RULES = (
     ),
     FrameRule("go-join", "condvar-idle", r"sync\.\(\*WaitGroup\)\.Wait$", "Go sync/waitgroup.go", rank=LEAF),
     FrameRule(
-        "go-park",
+        GO_PARK,
         "condvar-idle",
         r"runtime\.(gopark|goparkunlock|chanrecv1|chanrecv2|selectgo|notesleep\w*|futexsleep)$|sync\.\(\*Cond\)\.Wait$|time\.Sleep$",
         "Go runtime/proc.go, chan.go",
