@@ -111,6 +111,7 @@ def test_who_waits_in_the_only_handler_that_the_program_has_is_woken_by_none():
     inside = rank(0, thread(1, *frames), pid=1, locks=(waits(1, "semaphore"),), handlers=(2, 15), python="3.11")
     found = verdict(inside)
     assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "medium", (0,))
+    assert "Python has interrupted Buffer.append (buffer.py:5) for a signal handler" in found.summary
     assert verdict(replace(inside, handlers=(2, 10, 15))).cause == "unknown", "another handler may wake it"
 
 

@@ -27,6 +27,7 @@ from gdbext.knowledge.causes.held_by_frames import INTERRUPTED, SIGNAL_NUMBERS
 from gdbext.knowledge.causes.remedies.remedy_constants import SLEEPS, WAITS_FOR_SIGNAL
 from gdbext.knowledge.causes.wait_causes import CAUSES
 from gdbext.knowledge.causes.wait_kinds import LINKS
+from gdbext.knowledge.frames.python.interpreter import BETWEEN_INSTRUCTIONS
 from gdbext.knowledge.frames.system.libc import UNTIL_THEN
 from gdbext.model.codes import Given
 from gdbext.model.job import ONLY
@@ -36,6 +37,7 @@ from gdbext.model.waits import Edge, Hypothesis, Node
 _ROWS = {row.id: row for row in CAUSES}
 _JOINED = re.compile(r"(?i)join|threadpool|executor")
 _SLEEPS, _INTERRUPTED, _SIGNALLED = map(re.compile, (SLEEPS, INTERRUPTED, WAITS_FOR_SIGNAL))
+_CALLED_BETWEEN = re.compile(BETWEEN_INSTRUCTIONS)
 _HELD = ("holds", "ended", "forked")
 _MOST_STEPS, _MOST_SIDES = 8, 4
 _STATES = {"dead": "gone", "stopped": "stopped by a signal: kill -CONT resumes it"}
@@ -306,10 +308,25 @@ def _circle_end(one: Hypothesis, turn: Sequence[Edge], culprits: Sequence[Party]
         return " ".join(filter(None, [f"{start(place)}." if place else "", told]))
     if not victims:
         nobody = "The thread cannot" if count == 1 else "Neither can" if count == 2 else "None of them can"
-        return f"{nobody} proceed{'; ' if place else ''}{place.replace('the thread', 'it', 1) if alone else place}."
+        text = f"{nobody} proceed{'; ' if place else ''}{place.replace('the thread', 'it', 1) if alone else place}."
+        return text + (_between_instructions(party) if alone and party is not None else "")
     blamed = next(map(_process, _threads(turn)), who(culprits))
     return (
         f"{start(who(victims))} {verb(victims, 'waits', 'wait')} in {where(victims[0])}, and {blamed} never gets there."
+    )
+
+
+def _between_instructions(party: Party) -> str:
+    """What Python has interrupted to call what waits here: a signal handler, a callback or a finaliser."""
+    calls = party.calls
+    at = next((number for number, frame in enumerate(calls) if _CALLED_BETWEEN.match(frame.function or "")), None)
+    outer = (frame for frame in calls[at + 1 :] if frame.language == "python") if at is not None else ()
+    frame = next(iter(outer), None)
+    if frame is None:
+        return ""
+    return (
+        f" Python has interrupted {place(frame)} for a signal handler, a callback or a finaliser: most likely the "
+        "interrupted code holds what is waited for."
     )
 
 
