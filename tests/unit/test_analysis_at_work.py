@@ -388,6 +388,12 @@ def test_run_times_whose_loop_waits_for_clients_are_at_rest(loop, more):
     assert "waits for clients" in found.summary
 
 
+def test_threads_of_libraries_alone_do_not_tell_whether_anything_hangs():
+    loop = ("uv__io_poll@node", "uv_run@node", "node::SpinEventLoopInternal@node")
+    found = verdict(replace(listening_loop(*loop), peers=()))
+    assert (found.cause, found.finding, bool(found.decided_by)) == ("unknown", False, True)
+
+
 def test_a_loop_that_waits_for_clients_beside_one_who_waits_or_computes_may_not_rest():
     waits = stack("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", "put@engine", syscall=FUTEX, switches=0)
     loop = ("mio::poll::Poll::poll@engine",)

@@ -37,7 +37,7 @@ def without_cause(view: JobView) -> Candidate:
     parties = [party for party in view.parties if party.group not in ("idle",)] or list(view.parties)
     if not parties:
         found = gpu_cores_alone(view) or clean_reports(view)
-        return found or Candidate(cause="unknown", confidence="low", summary=without_stacks(view))
+        return found or _helpers_alone(view)
     kinds = {party.group for party in parties}
     alike = len({(party.kind, where(party)) for party in parties}) == 1
     stop = what_the_text_shows(view)
@@ -109,6 +109,18 @@ def without_cause(view: JobView) -> Candidate:
         victims=waiting,
         evidence=evidence_of((), parties),
         decided_by=longer_look(view) if may_go_on else None,
+    )
+
+
+def _helpers_alone(view: JobView) -> Candidate:
+    """Of processes whose threads all belong to libraries and rest, as in run-times whose tasks cannot be read."""
+    text = without_stacks(view)
+    at_rest = view.given is Given.LIVE and view.has_two_looks and all(one.threads for one in view.snapshot.processes)
+    return Candidate(
+        cause="unknown",
+        confidence="low",
+        summary=f"It is not clear yet whether anything hangs. {text}" if at_rest else text,
+        decided_by=longer_look(view) if at_rest else None,
     )
 
 
