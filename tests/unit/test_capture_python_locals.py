@@ -11,7 +11,7 @@ from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
 from gdbext.knowledge.runtimes.cpython import LOCALS
-from gdbext.knowledge.runtimes.cpython_objects import COROUTINES
+from gdbext.knowledge.runtimes.cpython_objects import COROUTINES, GENERATOR
 from gdbext.model.missing import Missing
 from tests.inferiors.python_target import PythonTarget, interpreters
 
@@ -68,6 +68,22 @@ def test_a_frame_that_is_another_by_now_has_no_mark():
         lost = thread.addresses[-1]
         found = local_marks.reader(state, lambda at, size: b"?" * size if at == lost else read(at, size))(thread)
     assert found[0] == 0 and all(found[1:])
+
+
+def test_generators_that_lead_to_each_other_end():
+    """Memory in which every value is a generator, whose frame has such values again."""
+    with PythonTarget("python_loops.py") as target:
+        state, thread, read = frozen(target.pid)
+        asked = []
+
+        class Everything:
+            full_name = GENERATOR
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop_positions.Classes, "class_of", lambda self, address: asked.append(address) or Everything)
+            patch.setattr(loop_positions.Locals, "stack_values", lambda self, address, frame: list(range(1, 65)))
+            assert loop_positions.reader(state, read)(thread) == ()
+    assert 64 < len(asked) <= 1 << 12
 
 
 def test_memory_that_is_not_there_any_more():

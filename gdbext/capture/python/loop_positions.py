@@ -30,6 +30,7 @@ from gdbext.model.stack import Loop
 
 _MOST_OWN = 8  # frames of the program's own functions, the innermost ones
 _MOST_NESTED = 4  # iterators that pass on what another one gives
+_MOST_ASKED = 1 << 12  # values of a process: damaged generators may lead to each other
 
 
 def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, ...]]:
@@ -59,11 +60,15 @@ class _Iterators:
         self._variables, self._pages, self._frame = variables, variables.pages, frame
         self._classes = Classes(Containers(variables, objects))
         self._rows = {**ITERATORS, RANGE_ITERATOR: RANGE_LEFT[objects.tagged]}
+        self._asked = 0
 
     def left(self, address: int, nested: int = 0) -> Optional[int]:
         """How many items it has still to give; None of what is no iterator that is known."""
+        self._asked += 1
+        if nested > _MOST_NESTED or self._asked > _MOST_ASKED:
+            return None
         kind = self._classes.class_of(address)
-        if kind is None or nested > _MOST_NESTED:
+        if kind is None:
             return None
         if kind.full_name == GENERATOR:
             return self._left_of_generator(address, nested)
