@@ -220,9 +220,9 @@ def _asks_own(view: JobView, one: Party) -> bool:
 
 def _accepts(process: RankSnapshot) -> bool:
     """Whether a thread of it waits for clients over TCP, or may do so when it has ended what it is at."""
-    return any(one.file.startswith("tcp") for one in process.peers if one.file.endswith(LISTENING)) or any(
-        matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads
-    )
+    if any(one.file.startswith("tcp") and LISTENING in one.file for one in process.peers):
+        return True
+    return any(matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads)
 
 
 LOST = (nobody_answers, asks_itself)
