@@ -59,7 +59,8 @@ TWENTY_SEVENTH: Tuple[Live, ...] = (
     # dmtcp/dmtcp#690: forked while threads resume; the child has their count, and waits for threads that it has not
     Live(N, "forks-while-resuming", (FORK, *EITHER), (("child",),), ("main", "child")),
     # sheredom/subprocess.h#82: it waits for the end of a command, which writes into a full pipe that nobody reads
-    Live(N, "joins-its-command", EITHER, (("main",), ("command",), ("main", "command")), ("main", "command"), ("main",)),
+    Live(N, "joins-its-command", EITHER, (("main",), ("command",), ("main", "command")), ("main", "command"),
+         ("main",)),
     # meganz/mingw-std-threads#20: who notifies waits until the count of waiters is less than none, by looking again
     Live(N, "notifies-one-of-them", EITHER),
     # futuregene/future-os#252: one has the lock of the home and wants that of the agent, and the other way round
