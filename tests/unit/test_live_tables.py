@@ -32,6 +32,7 @@ from tests.inferiors.live.twenty_fifth_table import TWENTY_FIFTH
 from tests.inferiors.live.twenty_first_table import TWENTY_FIRST
 from tests.inferiors.live.twenty_fourth_table import TWENTY_FOURTH
 from tests.inferiors.live.twenty_second_table import TWENTY_SECOND
+from tests.inferiors.live.twenty_seventh_table import TWENTY_SEVENTH
 from tests.inferiors.live.twenty_sixth_table import TWENTY_SIXTH
 from tests.inferiors.live.twenty_third_table import TWENTY_THIRD
 
@@ -41,7 +42,7 @@ SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live
         "live-15": FIFTEENTH, "live-16": SIXTEENTH, "live-17": SEVENTEENTH, "live-18": EIGHTEENTH,
         "live-19": NINETEENTH, "live-20": TWENTIETH, "live-21": TWENTY_FIRST,
         "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD, "live-24": TWENTY_FOURTH,
-        "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH}  # fmt: skip
+        "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH, "live-27": TWENTY_SEVENTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -74,7 +75,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 27)])
+@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 28)])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
