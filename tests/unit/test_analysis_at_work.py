@@ -152,6 +152,12 @@ def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
     assert (found.cause, found.finding) == ("not-a-hang", False)
 
 
+def test_followers_of_a_leader_that_waits_for_connections_while_it_sets_up_may_hang():
+    leader = rank(0, stack(*ACCEPTS, "Communicator.__init__@program.py:4", *MAIN, state="S", switches=0))
+    found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict
+    assert (found.cause, found.confidence, found.culprits) == ("missing-rank", "low", (0,))
+
+
 @pytest.mark.parametrize(("source", "cause"), [(0, "not-a-hang"), (1, "missing-rank")], ids=["the leader", "itself"])
 def test_who_gives_the_data_of_a_broadcast_takes_no_orders(source, cause):
     leader = rank(0, stack(*SELECTS, *LOOPS, "serve@program.py:4", *MAIN, state="S", switches=0))

@@ -50,6 +50,26 @@ def test_one_look_does_not_tell_whether_it_will_give_the_lock_back():
     assert found.decided_by is not None
 
 
+TAKES = stack("__lll_lock_wait@libc.so.6", "pthread_mutex_lock@libc.so.6", "Condition::wait@engine", *MAIN, state="S",
+              syscall=FUTEX, switches=0)  # fmt: skip
+EVENT = LockWait(120, "condvar", 0x30, Missing("a condition variable has no owner"), timed=True, still=True)
+
+
+def notifier(*frames, switches=3):
+    waits = ("futex_wait@libc.so.6", "pthread_cond_timedwait@libc.so.6", *frames)
+    notifies = stack(*waits, *MAIN, state="S", syscall=FUTEX, switches=switches, cpu=0.001)
+    return process(0, RELOADS, TAKES, notifies, locks=(WAIT, EVENT))
+
+
+def test_native_code_that_waits_for_a_moment_again_and_again_with_a_lock_is_named_too():
+    frames = ("Event::wait@engine", "Condition::notify_one@engine")
+    found = seen(notifier(*frames), notifier(*frames))
+    assert (found.cause, found.confidence, found.culprits) == ("lock-order-deadlock", "low", (0,))
+    assert seen(notifier(*frames)).decided_by, "it may give the lock back"
+    assert not seen(notifier("Event::wait@engine", "Condition::clear@engine"), notifier(*frames)).culprits
+    assert not seen(notifier(*frames, switches=0), notifier(*frames, switches=0)).culprits
+
+
 @pytest.mark.parametrize(
     "now",
     [

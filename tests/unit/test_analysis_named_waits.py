@@ -366,3 +366,20 @@ def test_ranks_that_cannot_connect_to_the_store_are_named(stacks, culprits):
     found = judge(job(*ranks)).verdict
     assert (found.cause, found.culprits) == ("init-rendezvous", culprits)
     assert found.remedies[0].action.startswith("Compare MASTER_ADDR") == (CONNECTS in stacks)
+
+
+def fetching(number, *main):
+    """A rank whose second thread waits for a key of the store, as a loader of samples does."""
+    fetches = ("poll@libc.so.6", "c10d::TCPStore::doWait@libtorch_cpu.so", "DataFetcher.receive@fetch.py:84")
+    main = stack(*main, "train@train.py:9", *MAIN, state="S", switches=0, syscall=FUTEX, id="1", lwp=number + 100)
+    other = stack(*fetches, "Thread.run@threading.py:1", state="S", switches=0, id="2", lwp=number + 200)
+    return rank(number, main, other, pid=number + 100)
+
+
+def test_a_thread_that_waits_for_a_key_beside_a_collective_of_gloo_is_in_no_other_communicator():
+    gathers = ("pthread_cond_wait@libc.so.6", "c10d::Work::wait@libtorch_cpu.so",
+               "all_gather@torch/distributed/distributed_c10d.py:4287")  # fmt: skip
+    found = judge(
+        job(fetching(0, *gathers), fetching(1, *WAITS, "Queue.get@queue.py:171"), fetching(2, *gathers))
+    ).verdict
+    assert (found.cause, found.culprits) == ("missing-rank", (1,))

@@ -16,6 +16,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     GIVES_BY_NAME,
     LOCKS_BY_NAME,
     LOCKS_OF_PYTHON,
+    SETS_UP_BY_NAME,
     TAKES_BY_NAME,
     WAITS_BY_NAME,
 )
@@ -25,7 +26,8 @@ from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
-_LOCKS_OF_PYTHON = regex(LOCKS_OF_PYTHON)
+_LOCKS_OF_PYTHON, _SETS_UP = regex(LOCKS_OF_PYTHON), regex(SETS_UP_BY_NAME)
+_STANDARD_LIBRARY = regex(r"(^|/)(socket|ssl|selectors|asyncio/\w+|multiprocessing/\w+)\.py$")
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -49,6 +51,13 @@ def runs_until_done(one: Party) -> bool:
         return False
     inner = next(one.python_calls(), None)
     return inner is not None and _WAITS.match(words_of(inner.function or "")) is not None
+
+
+def sets_up(one: Party) -> bool:
+    """Whether the innermost function of its own, of Python, has a name that says that it connects processes."""
+    own = (frame for frame in one.python_calls() if not _STANDARD_LIBRARY.search(frame.file or ""))
+    inner = next(own, None)
+    return inner is not None and _SETS_UP.match(words_of(inner.function or "")) is not None
 
 
 def naps_for_room(one: Party) -> bool:

@@ -10,7 +10,13 @@ from __future__ import annotations
 from typing import List, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
-from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_lock, naps_for_others, runs_until_done
+from gdbext.analysis.progress.named_waits import (
+    mains_in_collective,
+    naps_for_lock,
+    naps_for_others,
+    runs_until_done,
+    sets_up,
+)
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
@@ -176,7 +182,7 @@ def followers_wait(view: JobView) -> Optional[Candidate]:
         or view.given is not Given.LIVE
     ):
         return None
-    if not is_serving(view, leaders[0]) and not _asks_another(leaders[0]):
+    if sets_up(leaders[0]) or not (is_serving(view, leaders[0]) or _asks_another(leaders[0])):
         return None
     text = (
         f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "

@@ -380,7 +380,7 @@ CAUSES: Tuple[CauseRow, ...] = (
     CauseRow(
         "idle-peer",
         "missing-rank",
-        "{Victims} {wait} in {what}, {culprits} {wait_c} for the engine's next command. Either the command "
+        "{Victims} {wait} in {what}; {culprits} {wait_c} in {where} for work, a message or a connection. Either that "
         "did not arrive, or the ranks disagree about the number of steps.",
         "vllm-project/vllm#27313",
         resources=("collective",),

@@ -127,6 +127,12 @@ TAKES_BY_NAME = r"_*(de_?queue|get|pop|consume|recv|receive|read|acquire_read|ta
 WAITS_BY_NAME = r"_*(busy_|spin_)?(wait|await|block|poll|spin)(_[a-z]\w*)?$|_*(is_)?(ready|done|synchroni[sz]ed?)$"
 """The last part of a function's name, as `words_of` writes it: it waits until something is so."""
 
+SETS_UP_BY_NAME = (
+    r"__init__$|_*(init(iali[sz]e)?|set_?up|bootstrap|connect|rendezvous|hand_?shake|form|join)(_[a-z]\w*)?$"
+    r"|_*(accept|wait)_?(for|until|till)?_?(all_?)?(the_?)?(workers?|peers?|ranks?|members?|nodes?)(_[a-z]\w*)?$"
+)
+"""The last part of a function's name, as `words_of` writes it: it connects the processes of a job with each other."""
+
 COLLECTIVES_BY_NAME = (
     r"_*(i_?|async_?)?(all_?reduce|all_?gather|all_?to_?all|reduce_?scatter)"
     r"(_?(async|grad\w*|tensors?|coalesced|bucket\w*|object\w*|sync))?_?$"

@@ -8,6 +8,7 @@ from typing import Collection, Iterator, NamedTuple, Optional, Sequence
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
+from gdbext.analysis.progress.running import own_locks
 from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
@@ -75,7 +76,7 @@ def _said(held: _HeldLock) -> str:
 def _held_while_napping(view: JobView) -> Optional[_HeldLock]:
     if not is_independent_job(view):
         return None
-    found = (one for one in _candidates(view) if one.imports or in_all_looks(view, one.holder))
+    found = (one for one in _candidates(view) if one.imports or _stays(view, one.holder))
     return next((one for one in found if all(_waits_there_too(look, one) for look in view.before)), None)
 
 
@@ -112,9 +113,23 @@ def _does_little(one: Party) -> bool:
     return (thread.cpu or 0.0) < CHILD_CPU and not moves_much(activity)
 
 
+def _stays(view: JobView, holder: Party) -> bool:
+    """Whether it was in the same functions in all looks; those of Python with the same local variables."""
+    if holder.thread is None or holder.thread.marks:
+        return in_all_looks(view, holder)
+    functions = [frame.function for frame in holder.calls[(holder.judged.frame or 0) + 1 :]]
+    processes = (look.same_process(holder.process) for look in view.before)
+    threads = [one for process in processes if process is not None for one in process.threads if one.lwp == holder.lwp]
+    same = ([frame.function for frame in one.calls][-len(functions) :] == functions for one in threads)
+    return bool(functions) and len(threads) == len(view.before) and all(same)
+
+
 def _naps(one: Party) -> bool:
+    """Whether it sleeps for a moment, or waits for one, again and again."""
     thread = one.thread
-    return thread is not None and one.judged.rule in OWN_SLEEPS and (thread.cpu or 0.0) < NO_RATE
+    if thread is None or (thread.cpu or 0.0) >= NO_RATE:
+        return False
+    return one.judged.rule in OWN_SLEEPS or (bool(thread.switches) and any(wait.timed for wait in own_locks(one)))
 
 
 def _waits_there_too(look: JobView, held: _HeldLock) -> bool:

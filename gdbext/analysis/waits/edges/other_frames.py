@@ -40,6 +40,8 @@ _OF_TORCH = regex(r"torch/distributed/")
 _PEER_MEMORY = regex(
     r"(cu(da)?IpcOpenMemHandle|cudaDeviceEnablePeerAccess|cuCtxEnablePeerAccess|cuMemImportFromShareableHandle|cuMemSetAccess)"
 )
+_NOT_NCCL = ("gloo", "store-wait")
+"""Waits in torch that need no other thread of the process to launch anything."""
 _ON_NETWORK = ("bootstrap", "ncclSocketAccept", "socketPoll")
 
 
@@ -177,7 +179,7 @@ def blocked_inside(party: Party) -> bool:
 def in_nccl(party: Party) -> bool:
     """In a call of NCCL, also where it launches."""
     if party.group in ("collective", "init", "teardown"):
-        return (party.judged.rule or "").startswith(("nccl-", "torch-"))
+        return party.kind not in _NOT_NCCL and (party.judged.rule or "").startswith(("nccl-", "torch-"))
     return party.group == "launch" and launches_nccl(party)
 
 
