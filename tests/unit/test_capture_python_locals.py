@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.capture.memory.maps import read_maps
 from gdbext.capture.memory.process_memory import ProcessMemory
-from gdbext.capture.python import local_lengths, local_marks, loop_positions
+from gdbext.capture.python import item_counts, local_marks
 from gdbext.capture.python.local_variables import locals_of
 from gdbext.capture.python.python_frames import freeze, thread_of
 from gdbext.capture.python.runtime import find_interpreter
@@ -80,9 +80,9 @@ def test_generators_that_lead_to_each_other_end():
             full_name = GENERATOR
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop_positions.Classes, "class_of", lambda self, address: asked.append(address) or Everything)
-            patch.setattr(loop_positions.Locals, "stack_values", lambda self, address, frame: list(range(1, 65)))
-            assert loop_positions.reader(state, read)(thread) == ()
+            patch.setattr(item_counts.Classes, "class_of", lambda self, address: asked.append(address) or Everything)
+            patch.setattr(item_counts.Locals, "stack_values", lambda self, address, frame: list(range(1, 65)))
+            assert item_counts.loops(state, read)(thread) == ()
     assert 64 < len(asked) <= 1 << 12
 
 
@@ -122,17 +122,17 @@ def test_a_thread_without_python():
 def test_lengths_of_containers_that_are_variables(version):
     with PythonTarget("python_lengths.py", python=PYTHONS[version]) as target:
         state, thread, read = frozen(target.pid)
-        found = local_lengths.reader(state, read)(thread)
+        found = item_counts.lengths(state, read)(thread)
     assert found == {"wait.tensors": 11, "wait.names": 3, "wait.layers": 2, "wait.seen": 5, "wait.waiting": 4}
-    assert local_lengths.reader(state, lambda address, size: None)(thread) == {}
+    assert item_counts.lengths(state, lambda address, size: None)(thread) == {}
 
 
 @pytest.mark.parametrize("version", sorted(PYTHONS), ids=str)
 def test_how_many_items_loops_have_left(version):
     def loops():
         state, thread, read = frozen(target.pid)
-        assert loop_positions.reader(state, lambda address, size: None)(thread) == ()
-        return loop_positions.reader(state, read)(thread)
+        assert item_counts.loops(state, lambda address, size: None)(thread) == ()
+        return item_counts.loops(state, read)(thread)
 
     with PythonTarget("python_loops.py", python=PYTHONS[version]) as target:
         first = loops()

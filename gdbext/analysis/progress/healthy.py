@@ -6,7 +6,6 @@ from typing import Collection, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
-from gdbext.analysis.progress.loop_progress import pace_of
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, place_of_naps
@@ -14,6 +13,7 @@ from gdbext.analysis.progress.own_hangs.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.own_work import checks_beside_failed_child, is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import in_own_code
+from gdbext.analysis.progress.slow import pace_of
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.stacks.decisive import exits, is_main
 from gdbext.analysis.view.candidate import Candidate, evidence_of, is_majority

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Collection, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
-from gdbext.analysis.progress.loop_progress import counts_down
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.slow import is_at_work
+from gdbext.analysis.progress.slow import counts_down, is_at_work
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party

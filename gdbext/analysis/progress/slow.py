@@ -1,28 +1,31 @@
-"""Slow, not stuck: the kernel counted between two looks that a rank which keeps the others waiting works on."""
+"""Slow, not stuck: the kernel counted between two looks that a rank which keeps the others waiting works on, or a loop
+of its Python code over a number of items counted down."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Collection, Optional, Pattern
+from typing import Collection, NamedTuple, Optional, Pattern, Sequence
 
 from gdbext.analysis.progress.between_looks import has_run
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.stacks.thread_kind import BUSY, known_frames
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
-from gdbext.analysis.view.places import where
+from gdbext.analysis.view.places import what, where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.held_by_frames import FILE_LOCKS
 from gdbext.knowledge.causes.slow import CHILD_CPU, FAULTS_PER_SECOND, MOVED_PER_SECOND, SLOW_WORK, SlowWork
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.model.activity import Activity, Child
 from gdbext.model.missing import Missing
+from gdbext.model.stack import Loop
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
 
 _ROWS = [(row, regex(row.function), regex(row.file), regex(row.children)) for row in SLOW_WORK]
 _DEVICE = regex(r"lib(cuda|cudart|nccl|rccl|hsa-runtime)")
+_LONG = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ def works_on(view: JobView) -> Optional[Candidate]:
         return None
     first = doing[0]
     same = len({one.what for one in doing}) == 1
-    what = first.what if same else f"{first.what}, for example {who([first.party])}"
+    work = first.what if same else f"{first.what}, for example {who([first.party])}"
     summary = (
-        f"{start(who(busy))} {verb(busy, 'is', 'are')} slow, not stuck: {verb(busy, 'it', who(busy[:1]))} {what} "
+        f"{start(who(busy))} {verb(busy, 'is', 'are')} slow, not stuck: {verb(busy, 'it', who(busy[:1]))} {work} "
         f"({first.proof}) in {where(first.party)}."
     )
     if others:
@@ -226,6 +229,62 @@ def _counter_proof(
     if "cpu" in row.proof and cpu is not None and cpu >= BUSY:
         return f"its thread used {cpu:.0%} of a core"
     return None
+
+
+class Pace(NamedTuple):
+    """How many items of a loop were done in so many seconds."""
+
+    loop: Loop
+    done: int
+    seconds: float
+
+    @property
+    def ends_in(self) -> str:
+        """In how long the loop ends at this pace, such as `3.2 hours`."""
+        seconds = self.loop.left * self.seconds / self.done
+        unit = next(((size, name) for size, name in _LONG if seconds >= 2 * size), (1.0, "s"))
+        return f"{seconds / unit[0]:.{0 if unit[1] == 's' else 1}f} {unit[1]}"
+
+
+def pace_of(view: JobView, party: Party) -> Optional[Pace]:
+    """Of a thread that computes: the pace of the outermost loop that has counted down since an earlier look. Who sleeps
+    in a loop may only look again and again for what others do."""
+    now = party.thread
+    if now is None or now.state != "R" or now.sleeps is not None or not now.loops:
+        return None
+    for look in view.before:
+        then = look.same_party(party)
+        seconds = (view.snapshot.taken_at or 0.0) - (look.snapshot.taken_at or 0.0)
+        if then is None or then.thread is None or seconds <= 0:
+            continue
+        left = {(one.function, one.iterator): one.left for one in then.thread.loops}
+        for loop in reversed(now.loops):
+            done = left.get((loop.function, loop.iterator), 0) - loop.left
+            if done > 0:
+                return Pace(loop, done, seconds)
+    return None
+
+
+def counts_down(view: JobView, waiting: Sequence[Party], busy: Sequence[Party]) -> Optional[Candidate]:
+    """All that are busy go through loops of so many items each; the others wait for them."""
+    paces = [pace_of(view, one) for one in busy]
+    first = paces[0] if paces else None
+    if first is None or None in paces:
+        return None
+    summary = (
+        f"{start(who(busy[:1]))} computes in {where(busy[0])}, and goes through a loop in {first.loop.function}(): "
+        f"{first.done:,} items in {first.seconds:.1f} s, {first.loop.left:,} are left. At this pace the loop ends in "
+        f"{first.ends_in}."
+    )
+    if waiting:
+        summary += f" {start(who(waiting))} {verb(waiting, 'waits', 'wait')} for it in {what(waiting)}."
+    return Candidate(
+        cause="not-a-hang",
+        confidence="low",
+        summary=summary,
+        victims=tuple(waiting),
+        evidence=evidence_of(busy, waiting),
+    )
 
 
 PATTERNS = (works_on, builds_under_lock)

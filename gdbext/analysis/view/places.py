@@ -333,7 +333,7 @@ def taken_in(party: Party) -> str:
 _LOCKS = ("os-once", "os-loader-lock")
 """Frame rules whose function says more than that the thread waits."""
 
-_SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal")
+_SIGNALS = ("signal-shared-memory", "signal-in-nccl", "os-signal", "signal-in-wait")
 """Frame rules of the frame that a signal leaves: what was interrupted stands behind it."""
 
 

@@ -204,7 +204,7 @@ def resolve(
     """Name the frames and find the kernel's id of each thread. `arguments`: python_arguments.reader; `marks`:
     local_marks.reader, asked for a few threads.
 
-    `lengths`: local_lengths.reader; `loops`: loop_positions.reader; `tasks`: asyncio_tasks.reader. `tids` are the
+    `lengths` and `loops`: item_counts; `tasks`: asyncio_tasks.reader. `tids` are the
     threads that exist (a forked child may carry its parent's ids); `pthreads` maps pthread_self(), which is the thread
     pointer of its registers, to the thread's id, where these are at hand.
     """
@@ -222,7 +222,7 @@ def resolve(
             lost += bool(thread.frames)
             continue
         groups = _groups(thread, layout, objects, arguments)
-        named = PythonThread(groups, thread.gil, thread.truncated)
+        named = PythonThread(groups=groups, gil=thread.gil, truncated=thread.truncated)
         if id(thread) in marked:
             named = replace(named, marks=marks(thread), lengths=lengths(thread), loops=loops(thread))
         suspended += tasks(thread, tid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Collection
 
-from gdbext.capture.python import asyncio_tasks, local_lengths, local_marks, loop_positions, python_arguments
+from gdbext.capture.python import asyncio_tasks, item_counts, local_marks, python_arguments
 from gdbext.capture.python.python_frames import Frozen, resolve
 from gdbext.capture.python.runtime import Read
 from gdbext.model.python import PythonStacks
@@ -19,8 +19,8 @@ def resolve_all(frozen: Frozen, read: Read, tids: Collection[int]) -> PythonStac
         tids,
         arguments=python_arguments.reader(frozen, read),
         marks=local_marks.reader(frozen, read),
-        lengths=local_lengths.reader(frozen, read),
-        loops=loop_positions.reader(frozen, read),
+        lengths=item_counts.lengths(frozen, read),
+        loops=item_counts.loops(frozen, read),
         tasks=asyncio_tasks.reader(frozen, read),
     )
     return asyncio_tasks.with_unread(found)

@@ -267,7 +267,16 @@ SIGNATURES: Tuple[Signature, ...] = (
         "every rank waits where idle workers wait, computes, or moved between two samples",
         "from outside, a server without requests, a compilation and a slow step look like a hang",
         "vllm-project/vllm#12664, #16226, #20264",
-        ("nothing_to_do", "all_busy", "goes_on", "changing_hands", "works_inside", "followers_wait", "at_rest"),
+        (
+            "nothing_to_do",
+            "all_busy",
+            "goes_on",
+            "changing_hands",
+            "works_inside",
+            "followers_wait",
+            "at_rest",
+            "waits_for_clients",
+        ),
     ),
     Signature(
         "other",

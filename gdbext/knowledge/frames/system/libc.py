@@ -25,7 +25,7 @@ UNTIL_THEN = {
 """What a shutdown waits for, by frame rule."""
 
 GO_PARK = "go-park"
-STUCK_HANDLER = dict.fromkeys(("os-signal", "os-abort", "crash-handler"), ("mutex", "gil"))
+STUCK_HANDLER = dict.fromkeys(("os-signal", "signal-in-wait", "os-abort", "crash-handler"), ("mutex", "gil"))
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
 
 ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
@@ -34,9 +34,9 @@ ASLEEP = r"_*(GI_)?_*(lll_(mutex_)?lock_wait|futex_|do_futex|syscall)"
 CANCELLABLE = r"__(?:internal_)?syscall_cancel$"
 """What the C library makes such calls by since glibc 2.41; the argument `nr` is their number."""
 
-_INTERRUPTED = r"_*(GI_)?_*(select|pselect|e?poll_?p?wait|p?poll|pause|sigsuspend|(clock_)?nanosleep|wait4|waitpid)$"
-"""Calls that wait for an event: a signal that comes then was sent by another process, and its handler goes on. So a
-server of PostgreSQL forks its helpers in a handler."""
+_EVENTS = r"_*(GI_)?_*(select|pselect|epoll_p?wait|p?poll|accept4?|recv(from|msg)?|read)$"
+"""Calls that wait for an event. A signal that comes in one was sent by another process, and a handler that waits for
+events in turn goes on: so a server of PostgreSQL forks its helpers."""
 
 RULES = (
     FrameRule(
@@ -56,7 +56,8 @@ RULES = (
         under=r"_*(GI_)?_*mem(set|cpy|move)\w*",
         caller=r"lib(nccl|rccl)",
     ),
-    FrameRule("os-signal", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL, not_under=_INTERRUPTED),
+    FrameRule("os-signal", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL, not_under=_EVENTS),
+    FrameRule("signal-in-wait", "exited-or-crashed", SIGNAL, _GLIBC, rank=FATAL, under=_EVENTS, calls=_EVENTS),
     FrameRule(
         "os-abort",
         "exited-or-crashed",

@@ -1,4 +1,6 @@
-"""Where the `for` loops of a program's own Python functions are: how many items each has still to go through.
+"""How many items a program's own Python functions have before them: in the containers that are local variables, and in
+their `for` loops. Ranks that go through different numbers of items call different numbers of collectives, and a loop
+that counts down goes on.
 
 A loop's iterator lies on the interpreter's stack of its frame. How deep that is, nobody says of a frame that runs; so
 what lay there before may be taken for a loop. It stays as it is, or is gone, while a loop that goes on counts down.
@@ -7,33 +9,68 @@ what lay there before may be taken for a loop. It stays as it is, or is gone, wh
 from __future__ import annotations
 
 from itertools import islice
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from gdbext.capture.python.classes import Classes
 from gdbext.capture.python.containers import Containers
-from gdbext.capture.python.local_variables import Locals
+from gdbext.capture.python.local_variables import MODULE, Locals
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
 from gdbext.knowledge.runtimes.cpython import LOCALS, TUPLE_LENGTH
 from gdbext.knowledge.runtimes.cpython_objects import (
     COROUTINES,
+    DEQUES,
+    DICT,
     FRAME_SIZE,
     GENERATOR,
     ITERATORS,
     OBJECTS,
     RANGE_ITERATOR,
     RANGE_LEFT,
+    SET_USED,
     IteratorRow,
     ObjectsRow,
 )
 from gdbext.model.stack import Loop
 
-_MOST_OWN = 8  # frames of the program's own functions, the innermost ones
+_MOST_WITH_LOCALS, _MOST_WITH_LOOPS = 4, 8  # frames of the program's own functions, the innermost ones
+_MOST_LOCALS = 64  # of a frame
+_LARGEST = 1 << 32
+_LENGTH_AT = {**dict.fromkeys(("list", "tuple", *DEQUES), TUPLE_LENGTH), "dict": DICT.used, "set": SET_USED}
 _MOST_NESTED = 4  # iterators that pass on what another one gives
 _MOST_ASKED = 1 << 12  # values of a process: damaged generators may lead to each other
 
 
-def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, ...]]:
+def lengths(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Mapping[str, int]]:
+    """For a thread the lengths of its containers by `function.variable`; {} where this Python's frames are not
+    known."""
+    row, objects = LOCALS.get(frozen.interpreter.version), OBJECTS.get(frozen.interpreter.version)
+    if row is None or objects is None:
+        return lambda thread: {}
+    variables = Locals(frozen, row, Pages(read))
+    classes = Classes(Containers(variables, objects))
+
+    def of(thread: FrozenThread) -> Mapping[str, int]:
+        found: Dict[str, int] = {}
+        own = (one for one in variables.own_functions(thread) if one[0] != MODULE)
+        for function, address, frame in islice(own, _MOST_WITH_LOCALS):
+            for local in variables.of_frame(address, frame)[:_MOST_LOCALS]:
+                length = _length(classes, local.address)
+                if length is not None:
+                    found.setdefault(f"{function}.{local.name}", length)
+        return found
+
+    return of
+
+
+def _length(classes: Classes, address: int) -> Optional[int]:
+    one = classes.class_of(address)
+    at = _LENGTH_AT.get(one.full_name) if one is not None else None
+    length = classes.pages.word(address + at) if at is not None else None
+    return length if length is not None and length < _LARGEST else None
+
+
+def loops(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, ...]]:
     """For a thread its loops, the innermost first; () where this Python's frames are not known."""
     row, objects = LOCALS.get(frozen.interpreter.version), OBJECTS.get(frozen.interpreter.version)
     if row is None or objects is None:
@@ -44,7 +81,7 @@ def reader(frozen: Frozen, read: Read) -> Callable[[FrozenThread], Tuple[Loop, .
 
     def of(thread: FrozenThread) -> Tuple[Loop, ...]:
         found: List[Loop] = []
-        for function, address, frame in islice(variables.own_functions(thread), _MOST_OWN):
+        for function, address, frame in islice(variables.own_functions(thread), _MOST_WITH_LOOPS):
             for value in reversed(variables.stack_values(address, frame)):
                 left = iterators.left(value) if value else None
                 if left is not None:
