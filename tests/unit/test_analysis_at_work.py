@@ -152,6 +152,31 @@ def test_followers_of_a_leader_without_requests_hang_in_nothing(front):
     assert (found.cause, found.finding) == ("not-a-hang", False)
 
 
+@pytest.mark.parametrize(("cpu", "cause"), [(0.9, "not-a-hang"), (0.0, "unknown")])
+def test_who_waits_for_a_future_while_its_task_computes_is_at_work(cpu, cause):
+    wait = ("syscall@libc.so.6", "std::__future_base::_State_baseV2::wait@engine future:337")
+    gets = stack(*wait, "std::__basic_future<float>::_M_get_result@engine future:720", "tune@engine tune.cc:4",
+                 *MAIN[1:], syscall=FUTEX, switches=0, state="S")  # fmt: skip
+    computes = stack("contract@engine tune.cc:9", "clone3@libc.so.6", state="R" if cpu else "S", cpu=cpu, switches=9)
+    assert verdict(process(0, gets, computes)).cause == cause
+
+
+def stops(function):
+    joins = stack("__futex_wait@libc.so.6", "std::thread::join@libstdc++.so.6", f"{function}@engine server.cc:338",
+                  "main@engine server.cc:370", syscall=FUTEX, switches=0, state="S")  # fmt: skip
+    reads = stack("recv@libc.so.6", "Stream::receive@engine server.cc:292", "clone3@libc.so.6", state="S",
+                  syscall=(45, 4, 1, 32, 0, 0, 0), switches=0)  # fmt: skip
+    ends = ("tcp 127.0.0.1:1 - 127.0.0.1:2", "tcp 127.0.0.1:2 - 127.0.0.1:1")
+    mine = Peer(110, ends[0], (101,), ("S",), ("engine",), unowed=True, back=ends[1])
+    other = Peer(101, ends[1], (100,), ("S",), ("engine",), unowed=True, back=ends[0])
+    return verdict(process(0, joins, reads, peers=(mine,)), process(1, reads, peers=(other,)))
+
+
+def test_a_server_that_is_being_stopped_does_not_wait_for_requests():
+    assert stops("Server::serve").cause == "not-a-hang"
+    assert stops("Server::stop").cause == "unknown"
+
+
 def test_followers_of_a_leader_that_waits_for_connections_while_it_sets_up_may_hang():
     leader = rank(0, stack(*ACCEPTS, "Communicator.__init__@program.py:4", *MAIN, state="S", switches=0))
     found = judge(job(leader, broadcasting(1), broadcasting(2), apart=0.5)).verdict

@@ -188,6 +188,15 @@ def test_an_autograd_thread_at_work_is_no_helper():
     assert (judged.helper, judged.kind) == (None, "kernel-launch")
 
 
+def test_a_task_of_std_async_at_work_joins_nothing():
+    runs = ("std::__future_base::_Task_setter<int>::operator()@engine", "__pthread_once_slow@libc.so.6",
+            "std::__future_base::_State_baseV2::_M_set_result@engine")  # fmt: skip
+    working = judge_thread(stack("contract@engine", *runs, *ENTRY, state="R", cpu=0.9))
+    assert (working.rule, working.kind) != ("os-join", "condvar-idle") and working.kind == "native-compute"
+    waits = judge_thread(stack("syscall@libc.so.6", "std::__future_base::_State_baseV2::wait@engine", "main@engine"))
+    assert waits.rule == "os-join"
+
+
 def test_the_caller_of_backward_does_the_share_of_the_cpu_and_is_no_helper():
     works = ("torch::autograd::Engine::thread_main@libtorch_cpu.so", "torch::autograd::Engine::execute@libtorch_cpu.so")
     judged = judge_thread(stack(*works, "THPEngine_run_backward@libtorch_python.so", "backward@train.py:3"))

@@ -584,6 +584,29 @@ def test_who_naps_while_a_child_writes_to_the_full_pipe_that_only_it_can_read():
     verdict = seen_for_long(sleeps(), writes())
     assert (verdict.cause, verdict.confidence, verdict.culprits) == ("other", "low", (0,))
     assert "because the pipe is full. Only pid 100 can read it" in verdict.summary
+    soon = judge(live(sleeps(), writes())).verdict
+    assert (soon.cause, soon.finding) == ("unknown", False)
+
+
+def receives(reads=()):
+    """A ZeroMQ socket that clients may connect to, so that a message may come."""
+    calls = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5", "recv_json@zmq/sugar/socket.py:9", "pool@launch.py:9")
+    one = stack(*calls, *MAIN, syscall=(7, 1, 1, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0)
+    loop = stack("epoll_wait@libc.so.6", "zmq::epoll_t::loop@libzmq.so.5", "clone3@libc.so.6", state="S", switches=0,
+                 syscall=(232, 7, 1, 256, 0xFFFFFFFF, 0, 0))  # fmt: skip
+    peers = [Peer(100, file, (100,), ("S",), ("python",)) for file in ("eventfd 5", *reads)]
+    peers.append(Peer(110, "tcp 127.0.0.1:1, listening and more", Missing("any client", Code.ANYBODY)))
+    return process(0, one, loop, peers=tuple(peers), activity=Activity(1.0))
+
+
+def test_who_waits_for_a_message_while_a_child_writes_to_the_full_pipe_that_only_it_can_read():
+    soon = judge(live(receives(), writes())).verdict
+    assert (soon.cause, soon.finding) == ("unknown", False)
+    assert "the pipe is full, and pid 100, which can read it, is in recv_json" in soon.summary
+    later = seen_for_long(receives(), writes())
+    assert (later.cause, later.confidence, later.culprits) == ("other", "low", (0,))
+    assert "and has been waiting for something else in recv_json" in later.summary
+    assert "the pipe is full" not in seen_for_long(receives(reads=("pipe:[7]",)), writes()).summary
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.stacks.decisive import is_main
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
+from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import (
     COLLECTIVES_BY_NAME,
@@ -17,6 +18,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     LOCKS_BY_NAME,
     LOCKS_OF_PYTHON,
     SETS_UP_BY_NAME,
+    STOPS_BY_NAME,
     TAKES_BY_NAME,
     WAITS_BY_NAME,
 )
@@ -26,7 +28,7 @@ from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
-_LOCKS_OF_PYTHON, _SETS_UP = regex(LOCKS_OF_PYTHON), regex(SETS_UP_BY_NAME)
+_LOCKS_OF_PYTHON, _SETS_UP, _STOPS = map(regex, (LOCKS_OF_PYTHON, SETS_UP_BY_NAME, STOPS_BY_NAME))
 _STANDARD_LIBRARY = regex(r"(^|/)(socket|ssl|selectors|asyncio/\w+|multiprocessing/\w+)\.py$")
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -58,6 +60,14 @@ def sets_up(one: Party) -> bool:
     own = (frame for frame in one.python_calls() if not _STANDARD_LIBRARY.search(frame.file or ""))
     inner = next(own, None)
     return inner is not None and _SETS_UP.match(words_of(inner.function or "")) is not None
+
+
+def stops_something(one: Party) -> bool:
+    """Whether it joins a thread in a function of its own whose name says that it stops something: no server that waits
+    for requests does."""
+    own = (frame for frame in one.calls[(one.judged.frame or 0) + 1 :] if one.judged.rule in JOINS and frame.file)
+    inner = next((frame for frame in own if not (frame.function or "").startswith("std::")), None)
+    return inner is not None and _is_named(inner, _STOPS)
 
 
 def naps_for_room(one: Party) -> bool:

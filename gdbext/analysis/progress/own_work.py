@@ -16,6 +16,7 @@ from gdbext.analysis.progress.named_waits import (
     naps_for_others,
     runs_until_done,
     sets_up,
+    stops_something,
 )
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
@@ -209,7 +210,8 @@ def _is_fed(view: JobView, party: Party) -> bool:
     if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
         others = (one for one in threads_of(view, party.index) if one.thread is not party.thread)
         return any(one.is_inside(*_SERVER_THREAD) for one in others)
-    own = threads_of(view, party.index, lambda one: one.helper is None) if party.kind in FED_KINDS else ()
+    fed = party.kind in FED_KINDS and not stops_something(party)
+    own = threads_of(view, party.index, lambda one: one.helper is None) if fed else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)
 
@@ -303,6 +305,8 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
     if accepted and any(is_active(one) for one in threads_of(view, party.index)):
+        return True
+    if waits_for_result(party) and any(map(is_active, threads_of(view, party.index))):
         return True
     joined = _joined(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give

@@ -45,6 +45,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         healthy.some_stand,
         changing_hands.changing_hands,
         *kept_lock.PATTERNS,
+        *naps_for_ends.PATTERNS,
         *at_rest.PATTERNS,
         *results_elsewhere.PATTERNS,
         *own_work.PATTERNS,

@@ -305,6 +305,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "end_not_seen",
             "room_not_made",
             "full_pipe_not_read",
+            "full_pipe_may_be_read",
             "tasks_wait_for_tasks",
             "signal_held_back",
             "held_by_debugger",

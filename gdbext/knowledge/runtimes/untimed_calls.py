@@ -127,6 +127,9 @@ TAKES_BY_NAME = r"_*(de_?queue|get|pop|consume|recv|receive|read|acquire_read|ta
 WAITS_BY_NAME = r"_*(busy_|spin_)?(wait|await|block|poll|spin)(_[a-z]\w*)?$|_*(is_)?(ready|done|synchroni[sz]ed?)$"
 """The last part of a function's name, as `words_of` writes it: it waits until something is so."""
 
+STOPS_BY_NAME = r"_*(stop|shut_?down|close|quit|terminate|tear_?down|destroy|cancel|halt)(_[a-z]\w*)?$|~\w+"
+"""The last part of a function's name, as `words_of` writes it: it ends something that runs."""
+
 SETS_UP_BY_NAME = (
     r"__init__$|_*(init(iali[sz]e)?|set_?up|bootstrap|connect|rendezvous|hand_?shake|form|join)(_[a-z]\w*)?$"
     r"|_*(accept|wait)_?(for|until|till)?_?(all_?)?(the_?)?(workers?|peers?|ranks?|members?|nodes?)(_[a-z]\w*)?$"

@@ -5,10 +5,12 @@ that it does not read.
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.named_waits import naps_for_message, naps_for_others, naps_for_room, tries_lock
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
+from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
@@ -79,20 +81,17 @@ def room_not_made(view: JobView) -> Optional[Candidate]:
 
 def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, a process has stood in a write to a pipe, and the only
-    other one that has it open did nothing but sleep."""
-    if not is_independent_job(view) or not looked_long(view):
+    other one that has it open did nothing but sleep, or wait for something else."""
+    writers, reader = _full_pipe(view) if looked_long(view) else ([], None)
+    if reader is None:
         return None
-    found = [(party, _napping_reader(view, party)) for party in view.parties if _stands_in_write(view, party)]
-    pairs = [(writer, reader) for writer, reader in found if reader is not None]
-    if not pairs:
-        return None
-    writers = [writer for writer, _ in pairs]
-    reader = pairs[0][1]
     others = parties_without(view.parties, [reader])
+    naps = only_naps(reader)
+    does = "has done nothing but sleep again and again" if naps else "has been waiting for something else"
     summary = (
         f"{start(who(writers))} {verb(writers, 'is', 'are')} blocked in {closed(where(writers[0]))}, because the pipe "
-        f"is full. Only {who([reader])} can read it, and has done nothing but sleep again and again in "
-        f"{where(reader)}. Most likely it waits there for {who(writers)} to end."
+        f"is full. Only {who([reader])} can read it, and {does} in {where(reader)}. Most likely it waits there for "
+        f"{who(writers)}{' to end' if naps else ''}."
     )
     return Candidate(
         cause="other",
@@ -104,6 +103,28 @@ def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
     )
 
 
+def full_pipe_may_be_read(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    writers, reader = ([], None) if looked_long(view) else _full_pipe(view)
+    if reader is None:
+        return None
+    text = (
+        f"It is not clear yet whether anything hangs: {who(writers)} {verb(writers, 'is', 'are')} blocked in "
+        f"{closed(where(writers[0]))}, because the pipe is full, and {who([reader])}, which can read it, is in "
+        f"{where(reader)}."
+    )
+    return not_clear(view, text, evidence_of((), [*writers, reader]))
+
+
+def _full_pipe(view: JobView) -> Tuple[List[Party], Optional[Party]]:
+    """Who stands in a write to a pipe that only one other process can read, which does not; and that one."""
+    if not is_independent_job(view):
+        return [], None
+    found = [(party, _absent_reader(view, party)) for party in view.parties if _stands_in_write(view, party)]
+    pairs = [(writer, reader) for writer, reader in found if reader is not None]
+    return [writer for writer, _ in pairs], pairs[0][1] if pairs else None
+
+
 def _stands_in_write(view: JobView, party: Party) -> bool:
     """Whether each look found its thread in the same write, and nothing had woken it in between."""
     looks = [look.same_party(party) for look in (*view.before, view)]
@@ -112,11 +133,17 @@ def _stands_in_write(view: JobView, party: Party) -> bool:
     return isinstance(first, tuple) and first[0] in (WRITE, WRITEV) and all(call == first for call in calls)
 
 
-def _napping_reader(view: JobView, writer: Party) -> Optional[Party]:
-    """The one that has the other end of what it writes to, if that only naps."""
+def _absent_reader(view: JobView, writer: Party) -> Optional[Party]:
+    """The one that has the other end of what it writes to, if that only naps, or all its own threads wait without a
+    limit for something else."""
     ends = {pid for pids in other_ends(writer) for pid in pids}
     readers = [party for party in view.parties if party.process.pid in ends]
-    return readers[0] if len(ends) == len(readers) == 1 and only_naps(readers[0]) else None
+    if len(ends) != 1 or len(readers) != 1:
+        return None
+    own = threads_of(view, readers[0].index, lambda one: one.helper is None)
+    files = {peer.file for peer in writer.process.peers if peer.thread == writer.lwp}
+    reads = any(peer.file in files for peer in readers[0].process.peers)
+    return readers[0] if only_naps(readers[0]) or (own and all(map(stands, own)) and not reads) else None
 
 
 def _does_more(view: JobView, party: Party) -> bool:
@@ -158,3 +185,4 @@ def _acts(one: Party) -> bool:
 
 
 LOST = (end_not_seen, room_not_made, full_pipe_not_read)
+PATTERNS = (full_pipe_may_be_read,)

@@ -130,7 +130,7 @@ RULES = (
     FrameRule(
         "os-join",
         "condvar-idle",
-        r"_*(GI_)?_*(pthread_(clock|timed)?join\w*|thrd_join$|__gthread_(active_)?join$|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
+        r"_*(GI_)?_*(pthread_(clock|timed)?join\w*|thrd_join$|__gthread_(active_)?join$|std::(__\w+::)?j?thread::join|std::(sys::[\w:]+::)?thread::(Thread|Join\w+(<.*>)?)::join$|uv_thread_join$|std::__future_base::_State_base\w*::wait\w*|std::(__basic_|__\w+::)?(shared_)?(future\w*(<.*>)?|__assoc_sub_state)::(get|wait)\w*)",
         _GLIBC,
         rank=LEAF + 2,
     ),
