@@ -236,7 +236,9 @@ def test_files_that_were_removed_in_a_container_are_named(tmp_path, turn_gdb):
         for name in ("engine/rank", "libc.so.6"):
             os.unlink(f"/proc/{inner}/root/opt/{name}")
         answer = gdbext("diagnose", inner, "--once", "--json", before=("setpriv", *NO_WAY_TO_FILES))
-        removed = [text for text in json.loads(answer.stdout)["processes"][0]["problems"] if "removed" in text]
+        problems = json.loads(answer.stdout)["processes"][0]["problems"]
+        # A stack without names is searched for addresses, and may have one of the loader's.
+        removed = [text for text in problems if "/opt/" in text and "was removed" in text]
         assert len(removed) == 1 and "/opt/libc.so.6 was removed" in removed[0] and "root of the host" in removed[0]
         commands = ("-ex", f"source {INIT}", "-ex", f"llm-attach-all {inner}", "-ex", "llm-detach-all")
         words = [turn_gdb, *QUIET, "-batch", *commands]
