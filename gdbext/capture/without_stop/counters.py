@@ -103,9 +103,7 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
     seconds = after.at - before.at
     if seconds <= 0:
         return {}
-    below: Dict[int, List[int]] = {}
-    for pid, process in after.processes.items():
-        below.setdefault(process.parent, []).append(pid)
+    was_below, below = _by_parent(before.processes), _by_parent(after.processes)
     found = {}
     for pid in pids:
         old, new = before.processes.get(pid), after.processes.get(pid)
@@ -126,21 +124,31 @@ def activity_between(before: Census, after: Census, pids: Sequence[int]) -> Dict
             ended=_ended(pid, below.get(pid, ()), after.processes),
             napping=sum(1 for one in _below({pid}, after.processes) if one in napping),
             resting=resting,
-            replaced=_replaced(pid, before, after),
+            replaced=_replaced(
+                _own_living(pid, was_below.get(pid, ()), before.processes),
+                _own_living(pid, below.get(pid, ()), after.processes),
+            ),
         )
     return found
 
 
-def _replaced(parent: int, before: Census, after: Census) -> int:
-    old, new = (_own_living(parent, census.processes) for census in (before, after))
+def _by_parent(processes: Mapping[int, _Process]) -> Dict[int, List[int]]:
+    """The children of each process."""
+    found: Dict[int, List[int]] = {}
+    for pid, process in processes.items():
+        found.setdefault(process.parent, []).append(pid)
+    return found
+
+
+def _replaced(old: Set[Tuple[int, int]], new: Set[Tuple[int, int]]) -> int:
     return len(new) if old and old.isdisjoint(new) else 0
 
 
-def _own_living(parent: int, processes: Mapping[int, _Process]) -> Set[Tuple[int, int]]:
+def _own_living(parent: int, children: Sequence[int], processes: Mapping[int, _Process]) -> Set[Tuple[int, int]]:
     """Its children that have not ended, each with the moment it was started; without orphans that it was given."""
     session = processes[parent].session
-    own = ((pid, one) for pid, one in processes.items() if one.parent == parent and one.ended is None)
-    return {(pid, one.started) for pid, one in own if one.session in (session, pid)}
+    own = ((pid, processes[pid]) for pid in children)
+    return {(pid, one.started) for pid, one in own if one.ended is None and one.session in (session, pid)}
 
 
 def _ended(parent: int, pids: Sequence[int], processes: Mapping[int, _Process]) -> Tuple[Ended, ...]:

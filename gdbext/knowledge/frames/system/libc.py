@@ -25,6 +25,8 @@ UNTIL_THEN = {
 """What a shutdown waits for, by frame rule."""
 
 GO_PARK = "go-park"
+"""Frame rule of a thread of Go's run-time that has no goroutine to run."""
+
 STUCK_HANDLER = dict.fromkeys(("os-signal", "signal-in-wait", "os-abort", "crash-handler"), ("mutex", "gil"))
 """Rules of a signal's frame, and waits inside of it that no handler comes back from: the thread is stuck, not dead."""
 
