@@ -21,7 +21,16 @@ from gdbext.analysis.progress.own_work import (
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import for_ever, own_locks
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    other_ends,
+    parties_without,
+    threads,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.helper_threads import BLOCKS_ON
@@ -44,13 +53,13 @@ def at_rest(view: JobView) -> Optional[Candidate]:
     servers = [party for party in view.parties if is_serving(view, party)]
     starters = [party for party in view.parties if _waits_for_any_of(party, servers)]
     others = parties_without(view.parties, [*servers, *starters])
-    threads = [one for at in range(len(view.processes)) for one in threads_of(view, at, lambda one: one.helper is None)]
-    threads = [one for one in threads if not any(one.thread is party.thread for party in starters)]
+    waiting = {id(party.thread) for party in starters}
+    own = [one for one in threads(view) if one.judged.helper is None and id(one.thread) not in waiting]
     polling = [party for party in others if not _receives(party) and not _all_stand(view, party)]
     if polling and not (looked_long(view) and all(_polls_for_orders(view, party) for party in polling)):
         return None
     others = parties_without(others, polling)
-    if not servers or not all(map(_takes_orders, others)) or any(map(asks, threads)):
+    if not servers or not all(map(_takes_orders, others)) or any(map(asks, own)):
         return None
     if any(is_owed_answer(view, party) for party in view.parties):
         return None
@@ -87,12 +96,12 @@ def _waits_for_any_of(party: Party, servers: Sequence[Party]) -> bool:
 
 
 def waits_for_clients(view: JobView) -> Optional[Candidate]:
-    """Event loops wait for whoever connects, and no other thread does anything: the main one waits for those that run
-    the loops. Run-times whose tasks cannot be read are at rest like this: asio, tokio, Go, libuv."""
+    """Event loops wait for clients, and no other thread does anything; the main thread waits for those that run the
+    loops. Servers of asio, tokio, Go and libuv, whose tasks cannot be read, are idle like this."""
     known = is_independent_job(view) if view.parties else all(process.threads for process in view.snapshot.processes)
     if not known or view.given is not Given.LIVE or any(is_working(view, party) for party in view.parties):
         return None
-    every = [one for index in range(len(view.processes)) for one in threads_of(view, index)]
+    every = list(threads(view))
     loops = [one for one in every if _takes_clients(one)]
     if not loops or any(process.clients for process in view.snapshot.processes):
         return None

@@ -22,7 +22,7 @@ from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file, ended_by_handlers, for_ever, handler_of, was_woken
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
@@ -46,17 +46,17 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         return None
     if any(busy_child(party) is not None for party in view.parties):
         return None
-    threads = _threads(view)
-    sleeping = [one for one in threads if _sleeps_long(one)]
-    asking = _asking(threads)
+    own = _threads(view)
+    sleeping = [one for one in own if _sleeps_long(one)]
+    asking = _asking(own)
     closed_pool = any(map(joins_pool, asking))
     serving = (one for one in view.parties if not (closed_pool and one.judged.rule == POOL_WORKER))
     if not asking or any(is_serving(view, party) for party in serving):
         return None
-    if not all(_may_wait(view, one) for one in threads):
+    if not all(_may_wait(view, one) for one in own):
         return None
     ours = frozenset(process.pid or 0 for process in view.snapshot.processes)
-    if any(_is_for_others(one, ours) for one in threads) or not (looked_long(view) or all(map(_stands, threads))):
+    if any(_is_for_others(one, ours) for one in own) or not (looked_long(view) or all(map(_stands, own))):
         return None
     if _ran(view) or (any(one.judged.rule in REQUESTS for one in asking) and not view.before):
         return None  # an answer may be on its way, and no thread be seen to carry it
@@ -74,7 +74,7 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
         summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."
     return Candidate(
         cause="other",
-        confidence="medium" if all(map(_stands, threads)) and not late else "low",  # clocks alone tell who is late
+        confidence="medium" if all(map(_stands, own)) and not late else "low",  # clocks alone tell who is late
         summary=summary,
         culprits=tuple(blamed),
         victims=tuple(victims),
@@ -86,14 +86,13 @@ def nobody_asks(view: JobView) -> bool:
     """Whether all that there is was read, and nobody has begun anything: nothing shows that something hangs."""
     if not is_independent_job(view):
         return False
-    threads = _threads(view)
-    return not _asking(threads) and not any(one.judged.rule in RESULTS_OF_OTHERS for one in threads)
+    own = _threads(view)
+    return not _asking(own) and not any(one.judged.rule in RESULTS_OF_OTHERS for one in own)
 
 
 def _threads(view: JobView) -> List[Party]:
     """Those of the program, and a library's that wants a lock: that is not how it waits for work."""
-    every = (one for index in range(len(view.processes)) for one in threads_of(view, index))
-    return [one for one in every if one.judged.helper is None or wants_lock(one)]
+    return [one for one in threads(view) if one.judged.helper is None or wants_lock(one)]
 
 
 def _asking(threads: Sequence[Party]) -> List[Party]:
@@ -168,7 +167,7 @@ def _may_be_told_to_end(one: Party) -> bool:
 def _ran(view: JobView) -> bool:
     """Whether a thread runs, or waits without a limit and was woken between two copies or looks; also a library's,
     unless it only looks again and again and lets others run meanwhile."""
-    every = [one for index in range(len(view.processes)) for one in threads_of(view, index) if one.thread is not None]
+    every = [one for one in threads(view) if one.thread is not None]
     if any((one.thread.state == "R" and not is_yielding(one)) or was_woken(one.thread) for one in every if one.thread):
         return True
     looks = [*view.before, view]

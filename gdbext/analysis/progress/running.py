@@ -10,7 +10,7 @@ from typing import Collection, List, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.between_looks import ran_between, returned_between
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.slow import counts_down, is_at_work
+from gdbext.analysis.progress.slow import counts_down, is_at_work, only_slow
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party
@@ -79,13 +79,7 @@ def _slow(waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
         f"{verb(waiting, 'waits', 'wait')} for {'it' if len(busy) == 1 else 'them'}. That is normal "
         "between two collectives; if a second sample shows the same, that code is too slow or loops."
     )
-    return Candidate(
-        cause="not-a-hang",
-        confidence="low",
-        summary=summary,
-        victims=tuple(waiting),
-        evidence=evidence_of(busy, waiting),
-    )
+    return only_slow(summary, waiting, busy)
 
 
 def moves_about(view: JobView, party: Party) -> bool:

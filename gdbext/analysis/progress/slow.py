@@ -276,8 +276,12 @@ def counts_down(view: JobView, waiting: Sequence[Party], busy: Sequence[Party]) 
         f"{first.done:,} items in {first.seconds:.1f} s, {first.loop.left:,} are left. At this pace the loop ends in "
         f"{first.ends_in}."
     )
-    if waiting:
-        summary += f" {start(who(waiting))} {verb(waiting, 'waits', 'wait')} for it in {what(waiting)}."
+    summary += f" {start(who(waiting))} {verb(waiting, 'waits', 'wait')} for it in {what(waiting)}."
+    return only_slow(summary, waiting, busy)
+
+
+def only_slow(summary: str, waiting: Sequence[Party], busy: Sequence[Party]) -> Candidate:
+    """Some wait for others, of which nothing counted shows that they get on."""
     return Candidate(
         cause="not-a-hang",
         confidence="low",

@@ -11,10 +11,10 @@ import struct
 from typing import Callable, Dict, Tuple
 from zlib import crc32
 
-from gdbext.capture.python.local_variables import MOST_LOCALS
+from gdbext.capture.python.local_variables import MOST_LOCALS, count_of_variables
 from gdbext.capture.python.python_frames import Frozen, FrozenThread, Pages
 from gdbext.capture.python.runtime import Read
-from gdbext.knowledge.runtimes.cpython import LOCALS, OBJECT_TYPE, TUPLE_LENGTH, TYPE_NAME, LocalsRow
+from gdbext.knowledge.runtimes.cpython import LOCALS, OBJECT_TYPE, TYPE_NAME, LocalsRow
 
 _WORD = struct.Struct("<Q")
 _OUTERMOST = 64  # frames of a thread
@@ -58,9 +58,7 @@ class _Marks:
     def _count(self, code: int) -> int:
         """How many variables a function has."""
         if code not in self._counts:
-            names = [self._pages.word(code + offset) for offset in self._row.names]
-            sizes = [self._pages.word(one + TUPLE_LENGTH) or 0 for one in names if one]
-            self._counts[code] = min(sum(sizes), MOST_LOCALS)
+            self._counts[code] = min(count_of_variables(code, self._row, self._pages), MOST_LOCALS)
         return self._counts[code]
 
     def _number(self, address: int) -> bytes:

@@ -55,6 +55,12 @@ def locals_of(frozen: Frozen, thread: FrozenThread, read: Read) -> Maybe[Tuple[F
     return tuple(found for frame in zip(thread.addresses, thread.frames[:MOST_FRAMES]) for found in walk.of(*frame))
 
 
+def count_of_variables(code: int, row: LocalsRow, pages: Pages) -> int:
+    """How many variables a function has."""
+    names = [pages.word(code + offset) for offset in row.names]
+    return sum(pages.word(one + TUPLE_LENGTH) or 0 for one in names if one)
+
+
 class Locals:
     """Reads variables of frames, each given by its address and its first bytes."""
 
@@ -98,8 +104,7 @@ class Locals:
         code = self._code(frame)
         size = self.pages.read(code + self.row.stack_size, 4)
         count = min(struct.unpack("<i", size)[0], MOST_ON_STACK) if size else 0
-        names = [self.pages.word(code + offset) for offset in self.row.names]
-        first = sum((self.pages.word(one + TUPLE_LENGTH) or 0) for one in names if one)
+        first = count_of_variables(code, self.row, self.pages)
         if count <= 0 or first > MOST_LOCALS:
             return []
         data = self.pages.read(address + self.row.values + 8 * first, 8 * count)

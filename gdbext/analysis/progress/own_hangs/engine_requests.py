@@ -208,8 +208,8 @@ def _asks_ranks(party: Party) -> bool:
 
 
 def _asks_own(view: JobView, one: Party) -> bool:
-    """Whether it waits on a connection to its own process that has not been accepted. Who has started a server may have
-    its socket too, and accepts nobody."""
+    """Whether it waits on a connection to its own process that has not been accepted. The process that started a server
+    may hold its listening socket too, but accepts no connection."""
     ends = other_ends(one)
     if not ends or not is_unaccepted(one) or not all(one.process.pid in pids for pids in ends):
         return False

@@ -9,7 +9,7 @@ from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_working
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.frames.python.standard_library import DEBUGGER
@@ -27,7 +27,7 @@ def held_by_debugger(view: JobView) -> Optional[Candidate]:
     collective are judged as such."""
     if view.given is not Given.LIVE or not view.has_two_looks or view.of(*COMMUNICATION, "init", "teardown"):
         return None
-    asking = [one for index in range(len(view.processes)) for one in threads_of(view, index) if _at_prompt(one)]
+    asking = [one for one in threads(view) if _at_prompt(one)]
     traced = [_party(process) for process in view.snapshot.processes if _is_traced(view, process)]
     indexes = {one.index for one in (*asking, *traced)}
     others = [party for party in view.parties if party.index not in indexes]
