@@ -108,6 +108,15 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
     return True
 
 
+def in_same_functions(view: JobView, one: Party) -> bool:
+    """Whether a thread was in the same functions of its own in all looks."""
+    functions = [frame.function for frame in one.calls[(one.judged.frame or 0) + 1 :]]
+    processes = (look.same_process(one.process) for look in view.before)
+    threads = [then for process in processes if process for then in process.threads if then.lwp == one.lwp]
+    same = ([frame.function for frame in then.calls][-len(functions) :] == functions for then in threads)
+    return bool(functions) and len(threads) == len(view.before) and all(same)
+
+
 def handler_of(process: RankSnapshot, besides: Collection[int] = ()) -> Optional[int]:
     """A signal whose handler may let a thread go on, and none of those `besides`; None where it has none, or nobody
     knows, or where the main thread is in the only one that there is."""

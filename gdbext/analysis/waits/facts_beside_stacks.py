@@ -24,6 +24,7 @@ from gdbext.analysis.progress.own_hangs import (
     loop_tasks,
     naps_for_ends,
     results_elsewhere,
+    spins_alone,
     taken_further_out,
     unanswered_requests,
 )
@@ -60,6 +61,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *kept_gil.LOST,
         *kept_lock.LOST,
         *taken_further_out.LOST,
+        *spins_alone.LOST,
         *in_debugger.LOST,
         *unanswered_requests.LOST,
         *engine_requests.LOST,

@@ -8,7 +8,7 @@ from typing import Collection, Iterator, NamedTuple, Optional, Sequence
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
-from gdbext.analysis.progress.running import own_locks
+from gdbext.analysis.progress.running import in_same_functions, own_locks
 from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
@@ -117,11 +117,7 @@ def _stays(view: JobView, holder: Party) -> bool:
     """Whether it was in the same functions in all looks; those of Python with the same local variables."""
     if holder.thread is None or holder.thread.marks:
         return in_all_looks(view, holder)
-    functions = [frame.function for frame in holder.calls[(holder.judged.frame or 0) + 1 :]]
-    processes = (look.same_process(holder.process) for look in view.before)
-    threads = [one for process in processes if process is not None for one in process.threads if one.lwp == holder.lwp]
-    same = ([frame.function for frame in one.calls][-len(functions) :] == functions for one in threads)
-    return bool(functions) and len(threads) == len(view.before) and all(same)
+    return in_same_functions(view, holder)
 
 
 def _naps(one: Party) -> bool:
