@@ -29,7 +29,9 @@ from gdbext.model.text.source_names import source_name
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
 _LOCKS_OF_PYTHON, _SETS_UP, _STOPS = map(regex, (LOCKS_OF_PYTHON, SETS_UP_BY_NAME, STOPS_BY_NAME))
-_STANDARD_LIBRARY = regex(r"(^|/)(socket|ssl|selectors|asyncio/\w+|multiprocessing/\w+)\.py$")
+_STANDARD_LIBRARY = regex(
+    r"(^|/)(socket|ssl|selectors|threading|(asyncio|multiprocessing|concurrent/futures)/\w+)\.py$|/include/c\+\+/"
+)
 _SLEEPS = regex(rf"{C_LIBRARY_FUNCTIONS}|(py_?sleep|time_sleep|floatsleep)$")
 _LAST_NAME, _NEXT_WORD = regex(r"\.|::"), regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NEAR = 4
@@ -65,7 +67,8 @@ def sets_up(one: Party) -> bool:
 def stops_something(one: Party) -> bool:
     """Whether it joins a thread in a function of its own whose name says that it stops something: no server that waits
     for requests does."""
-    own = (frame for frame in one.calls[(one.judged.frame or 0) + 1 :] if one.judged.rule in JOINS and frame.file)
+    calls = one.calls[(one.judged.frame or 0) + 1 :] if one.judged.rule in JOINS else ()
+    own = (frame for frame in calls if frame.file and not _STANDARD_LIBRARY.search(frame.file))
     inner = next((frame for frame in own if not (frame.function or "").startswith("std::")), None)
     return inner is not None and _is_named(inner, _STOPS)
 

@@ -25,6 +25,7 @@ from gdbext.analysis.progress.own_hangs import (
     naps_for_ends,
     results_elsewhere,
     spins_alone,
+    stops_in_vain,
     taken_further_out,
     unanswered_requests,
 )
@@ -62,6 +63,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *kept_lock.LOST,
         *taken_further_out.LOST,
         *spins_alone.LOST,
+        *stops_in_vain.LOST,
         *in_debugger.LOST,
         *unanswered_requests.LOST,
         *engine_requests.LOST,

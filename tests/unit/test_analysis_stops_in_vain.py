@@ -1,0 +1,81 @@
+"""A call that stops something and joins a thread that waits for its next request; and its twins."""
+
+from dataclasses import replace
+
+import pytest
+
+from gdbext.model.locks import LockWait, Peer
+from tests.unit.stacks import stack
+from tests.unit.test_analysis_at_work import FUTEX, MAIN, READ, lasting, process
+
+JOINED = ("__pthread_clockjoin_ex@libc.so.6", "std::thread::join@libstdc++.so.6")
+RECEIVES = ("recv@libc.so.6", "Stream::receive@program stream.cpp:29")
+THERE, BACK = "tcp 127.0.0.1:80 - 127.0.0.1:90", "tcp 127.0.0.1:90 - 127.0.0.1:80"
+WAIT = LockWait(100, "join", 4096, 110, still=True)
+
+
+def joins(*frames):
+    return stack(*JOINED, *frames, "main@program main.cpp:56", state="S", syscall=FUTEX, switches=0)
+
+
+def reads(*frames):
+    return stack(*RECEIVES, *frames, "main@program main.cpp:63", state="S", syscall=READ, switches=0)
+
+
+def answers(unowed=True, there=THERE, back=BACK, thread=110):
+    return Peer(thread, there, (101,), ("S",), ("program",), unowed=unowed, back=back)
+
+
+def asks(unowed=True):
+    return Peer(101, BACK, (100,), ("S",), ("program",), unowed=unowed, back=THERE)
+
+
+def server(*frames, unowed=True):
+    return process(0, joins(*frames), reads("handle@program"), locks=(WAIT,), peers=(answers(unowed),))
+
+
+CLIENT = process(1, reads(), peers=(asks(),))
+STOPS = "Server::stop@program server.cpp:338"
+
+
+def test_who_stops_a_server_and_waits_for_a_thread_at_rest_is_named():
+    found = lasting(server(STOPS), CLIENT)
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "waits there for the end of thread 110 of pid 100" in found.summary
+    assert "which waits for its next request in Stream::receive (stream.cpp:29)" in found.summary
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        (server("Server::run@program server.cpp:338"), CLIENT),
+        (server(STOPS, unowed=False), process(1, reads(), peers=(asks(False),))),
+        (server(STOPS), process(1, stack("fill@program", *MAIN, state="R", cpu=0.9, switches=9), peers=(asks(),))),
+    ],
+    ids=["it stops nothing", "an answer is due", "the client works"],
+)
+def test_it_is_not_named_where_the_thread_may_end(processes):
+    assert "next request" not in lasting(*processes).summary
+
+
+def test_a_short_look_does_not_tell():
+    assert "next request" not in lasting(server(STOPS), CLIENT, seconds=3.0).summary
+
+
+IN_PYTHON = (
+    "_wait_for_tstate_lock@/usr/lib/python3.11/threading.py:1139",
+    "join@/usr/lib/python3.11/threading.py:1119",
+)
+
+
+@pytest.mark.parametrize(("name", "named"), [("Worker.shutdown", True), ("Worker.run", False)])
+def test_python_that_stops_a_thread_is_seen_behind_the_standard_library(name, named):
+    frames = ("sem_wait@libc.so.6", *IN_PYTHON, f"{name}@worker.py:8", *MAIN)
+    stops = stack(*frames, state="S", syscall=FUTEX, switches=0)
+    one = process(0, stops, reads("handle@program"), locks=(WAIT,), peers=(answers(),))
+    assert ("next request" in lasting(one, CLIENT).summary) is named
+
+
+def test_a_thread_that_was_woken_is_on_its_way():
+    woken = replace(server(STOPS), threads=tuple(replace(one, switches=2) for one in server(STOPS).threads))
+    assert "next request" not in lasting(woken, CLIENT).summary
