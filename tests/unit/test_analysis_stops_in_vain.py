@@ -59,7 +59,10 @@ def test_it_is_not_named_where_the_thread_may_end(processes):
 
 
 def test_a_short_look_does_not_tell():
-    assert "next request" not in lasting(server(STOPS), CLIENT, seconds=3.0).summary
+    found = lasting(server(STOPS), CLIENT, seconds=3.0)
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert found.summary.endswith("which waits for its next request in Stream::receive (stream.cpp:29).")
+    assert found.decided_by is not None
 
 
 IN_PYTHON = (

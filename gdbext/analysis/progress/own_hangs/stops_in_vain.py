@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Iterator, Optional, Tuple
 
 from gdbext.analysis.progress.named_waits import stops_something
+from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_at_rest, is_independent_job, is_working, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import own_locks
@@ -17,33 +18,46 @@ from gdbext.analysis.view.wording import closed, start, who
 
 def end_not_told(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, nobody worked, and the thread was at rest."""
-    if not is_independent_job(view) or not view.before or not looked_long(view):
-        return None
-    if any(is_working(view, party) for party in view.parties):
-        return None
-    found = next(_pairs(view), None)
+    found = _stopping(view) if view.before and looked_long(view) else None
     if found is None:
         return None
-    stopping, ended = found
-    culprits = [party for party in view.parties if party.index == stopping.index]
+    culprits = [party for party in view.parties if party.index == found[0].index]
     others = parties_without(view.parties, culprits)
-    summary = (
-        f"{start(who([stopping]))} stops something in {closed(where(stopping))} and waits there for the end of "
-        f"{who([ended])}, which waits for its next request in {where(ended)}. None comes, and nothing has told that "
-        "thread to end: close what it waits for, or wake it up, before you join it."
-    )
     return Candidate(
         cause="other",
         confidence="low",
-        summary=summary,
+        summary=f"{start(_said(*found))}. None comes, and nothing has told that thread to end: close what it waits "
+        "for, or wake it up, before you join it.",
         culprits=tuple(culprits),
         victims=tuple(others),
-        evidence=evidence_of([stopping, ended], others),
+        evidence=evidence_of(found, others),
     )
 
 
+def may_be_told_to_end(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    found = None if view.before and looked_long(view) else _stopping(view)
+    if found is None:
+        return None
+    text = f"It is not clear yet whether anything hangs: {_said(*found)}."
+    return not_clear(view, text, evidence_of((), found))
+
+
+def _said(stopping: Party, ended: Party) -> str:
+    return (
+        f"{who([stopping])} stops something in {closed(where(stopping))} and waits there for the end of "
+        f"{who([ended])}, which waits for its next request in {where(ended)}"
+    )
+
+
+def _stopping(view: JobView) -> Optional[Tuple[Party, Party]]:
+    """A thread that joins another one in a call that stops something, and that other one, which is at rest."""
+    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
+        return None
+    return next(_pairs(view), None)
+
+
 def _pairs(view: JobView) -> Iterator[Tuple[Party, Party]]:
-    """Each thread that joins another one in a call that stops something, and that other one, which is at rest."""
     for process in view.snapshot.processes:
         threads = threads_of(view, process.index)
         for one in threads:
@@ -59,3 +73,4 @@ def _waits_for_request(view: JobView, one: Party) -> bool:
 
 
 LOST = (end_not_told,)
+PATTERNS = (may_be_told_to_end,)
