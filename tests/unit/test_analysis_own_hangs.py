@@ -650,3 +650,16 @@ def test_who_tries_again_and_again_for_a_lock_that_nobody_here_has_is_named_afte
     works = stack("??@libwhatever.so", "download@hub.py:9", *MAIN, state="R", cpu=0.9, switches=9)
     assert not over_time(process(0, tries), process(1, works)).finding, "it may have the lock"
     assert not judge(live(process(0, tries))).verdict.finding
+
+
+@pytest.mark.parametrize("function", ["StagingBuffer.allocate", "Pool.acquire_block", "Cache.get_free_slots"])
+def test_who_looks_again_and_again_for_room_that_only_it_could_make_is_named_after_some_time(function):
+    tries = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", f"{function}@store.py:5", *MAIN, syscall=NAP,
+                  sleeps=1.0, state="S", switches=3)  # fmt: skip
+    found = over_time(process(0, tries))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "whether there is room, in" in found.summary and "goes back only after this call" in found.summary
+    frees = stack("clock_nanosleep@libc.so.6", "time_sleep@python3", "run@store.py:9", *MAIN, syscall=NAP, sleeps=1.0,
+                  state="S", switches=3)  # fmt: skip
+    assert not over_time(process(0, tries, frees)).finding, "it may give some back"
+    assert not judge(live(process(0, tries))).verdict.finding

@@ -12,6 +12,7 @@ from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import (
+    ALLOCATES_BY_NAME,
     COLLECTIVES_BY_NAME,
     ENDS_BY_NAME,
     GIVES_BY_NAME,
@@ -27,6 +28,7 @@ from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
 
 _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOCKS_BY_NAME))
+_ALLOCATES = regex(ALLOCATES_BY_NAME)
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
 _LOCKS_OF_PYTHON, _SETS_UP, _STOPS = map(regex, (LOCKS_OF_PYTHON, SETS_UP_BY_NAME, STOPS_BY_NAME))
 _STANDARD_LIBRARY = regex(
@@ -45,8 +47,9 @@ def naps_for_end(one: Party) -> bool:
 
 
 def naps_for_others(one: Party) -> bool:
-    """Whether it looks again and again whether something has ended, or whether a lock is free that others have."""
-    return naps_for_end(one) or tries_lock(one)
+    """Whether it looks again and again whether something has ended, or whether a lock is free that others have, or part
+    of a store."""
+    return naps_for_end(one) or tries_lock(one) or naps_for_part(one)
 
 
 def runs_until_done(one: Party) -> bool:
@@ -77,6 +80,13 @@ def naps_for_room(one: Party) -> bool:
     """Whether it sleeps again and again in a function whose name says that it gives something to others, who must make
     room for it."""
     return _naps_by_name(one, _GIVES)
+
+
+def naps_for_part(one: Party) -> bool:
+    """Whether it sleeps again and again in a function whose name says that it takes a part of a store (a block, a
+    buffer), and no other thread of its process did anything: none gives one back."""
+    others = (thread for thread in one.process.threads if thread.lwp != one.lwp)
+    return _naps_by_name(one, _ALLOCATES) and not any(thread.switches or thread.state == "R" for thread in others)
 
 
 def naps_for_message(one: Party) -> bool:

@@ -121,6 +121,12 @@ a server."""
 GIVES_BY_NAME = r"_*(en_?queue|put|push|publish|produce|send|write|acquire_write|reserve|broadcast)(_[a-z]\w*)?$"
 """The last part of a function's name, as `words_of` writes it: it gives something to others, and needs room for it."""
 
+ALLOCATES_BY_NAME = (
+    r"_*(try_)?(re)?alloc(ate)?(_[a-z]\w*)?$|_*(acquire|reserve|take|get|wait_for)_(\w+_)?(blocks?|slots?|pages?|chunks?"
+    r"|buffers?|space|room)$"
+)
+"""As above: it takes a part of a store that the process has, and needs another part to be given back."""
+
 TAKES_BY_NAME = r"_*(de_?queue|get|pop|consume|recv|receive|read|acquire_read|take|next|poll|wait)(_[a-z]\w*)?$"
 """As above: it takes something from others."""
 

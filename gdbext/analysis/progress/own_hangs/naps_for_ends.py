@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.named_waits import naps_for_message, naps_for_others, naps_for_room, tries_lock
+from gdbext.analysis.progress.named_waits import (
+    naps_for_message,
+    naps_for_others,
+    naps_for_part,
+    naps_for_room,
+    tries_lock,
+)
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
 from gdbext.analysis.progress.pool_tasks import stands
@@ -31,13 +37,10 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
     seconds = min(seconds_in_place(view, one, ()) for one in naps)
     if seconds < view.spinning_after:
         return None
-    lock = all(map(tries_lock, naps))
-    reason = "What it looks for was lost, has ended in silence, or is to come from elsewhere (a file, another host)."
-    if lock:
-        reason = "Who has that lock was not read (another program, another host), or has ended and left it behind."
+    awaited, reason = _awaited(naps)
     summary = (
         f"{start(who(naps))} {verb(naps, 'has', 'have')} been checking for {seconds:.0f} s, with sleeps in between, "
-        f"whether {'a lock is free' if lock else 'something has ended'}, in {where(naps[0])}. Nothing that was read "
+        f"whether {awaited}, in {where(naps[0])}. Nothing that was read "
         f"works on it: {_nobody_else(naps)}. {reason}"
     )
     return Candidate(
@@ -48,6 +51,17 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=evidence_of(naps, others),
     )
+
+
+def _awaited(naps: Sequence[Party]) -> Tuple[str, str]:
+    """What they check, and why it may never be so."""
+    if all(map(tries_lock, naps)):
+        why = "Who has that lock was not read (another program, another host), or has ended and left it behind."
+        return "a lock is free", why
+    if all(map(naps_for_part, naps)):
+        return "there is room", "What takes up that room is most likely its own, and goes back only after this call."
+    why = "What it looks for was lost, has ended in silence, or is to come from elsewhere (a file, another host)."
+    return "something has ended", why
 
 
 def room_not_made(view: JobView) -> Optional[Candidate]:
