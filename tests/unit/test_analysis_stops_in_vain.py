@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from gdbext.model.codes import Code
 from gdbext.model.locks import LockWait, Peer
+from gdbext.model.missing import Missing
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, MAIN, READ, lasting, process
 
@@ -82,3 +84,44 @@ def test_python_that_stops_a_thread_is_seen_behind_the_standard_library(name, na
 def test_a_thread_that_was_woken_is_on_its_way():
     woken = replace(server(STOPS), threads=tuple(replace(one, switches=2) for one in server(STOPS).threads))
     assert "next request" not in lasting(woken, CLIENT).summary
+
+
+WAITPID = (61, 101, 1, 0, 0, 0, 0)
+SERVES = ("accept4@libc.so.6", "sock_accept@python3", "socket.accept@/usr/lib/python3.11/socket.py:294", "serve@a.py:7")
+CHILD = ("wait4@libc.so.6", "os_waitpid@python3", "Popen.wait@/usr/lib/python3.11/multiprocessing/popen_fork.py:43")
+AT_EXIT = ("_exit_function@/usr/lib/python3.11/multiprocessing/util.py:357", "Py_FinalizeEx@python3")
+
+
+def parent(*frames, then=()):
+    waits = stack(*CHILD, *frames, state="S", syscall=WAITPID, switches=0)
+    peer = Peer(100, "pid 101", (101,), ("S",), ("python",), then=then)
+    return process(0, waits, peers=(peer,))
+
+
+def listener(at, number=1):
+    waits = stack(*SERVES, *MAIN, state="S", syscall=(288, 6, 1, 1, 0, 0, 0), switches=0)
+    peer = Peer(100 + number, f"{at}, listening", Missing("anybody", Code.ANYBODY))
+    return process(number, waits, peers=(peer,))
+
+
+@pytest.mark.parametrize(
+    ("frames", "at", "cause"),
+    [
+        (AT_EXIT, "unix socket:[5]", "destructor-or-teardown"),
+        (AT_EXIT, "tcp 0.0.0.0:80", "not-a-hang"),  # a server that its program has started last
+        (("Engine.shutdown@engine.py:5", *MAIN), "tcp 0.0.0.0:80", "other"),
+        (("Supervisor.run@engine.py:5", *MAIN), "unix socket:[5]", "not-a-hang"),
+    ],
+    ids=["at exit", "a server of the network", "it stops it", "it watches it"],
+)
+def test_who_waits_for_the_end_of_a_server_at_rest(frames, at, cause):
+    found = lasting(parent(*frames), listener(at))
+    assert found.cause == cause
+    assert found.culprits == ((0,) if found.cause != "not-a-hang" else ())
+
+
+def test_who_keeps_a_file_open_of_which_a_process_that_was_not_read_waits_for_the_end():
+    then = (Peer(101, "pipe:[4711]", (102,), ("S",), ("python",)),)
+    found = lasting(parent(*AT_EXIT, then=then), listener("tcp 0.0.0.0:80", 2))
+    assert (found.cause, found.culprits) == ("destructor-or-teardown", (0,))
+    assert "for the end of pid 101, which waits for a file that is open in pid 102" in found.summary

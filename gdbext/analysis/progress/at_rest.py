@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Collection, FrozenSet, Optional, Sequence
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
+from gdbext.analysis.progress.named_waits import is_stopping
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import (
+    goes_on_alone,
     has_code,
     is_independent_job,
     is_serving,
@@ -91,7 +93,8 @@ def at_rest(view: JobView) -> Optional[Candidate]:
 def _waits_for_any_of(party: Party, servers: Sequence[Party]) -> bool:
     """Whether it waits, as supervisors do, for the end of one of these processes that is its child."""
     call = party.syscall
-    named = {one.process.pid for one in servers if one.process is not party.process}
+    others = (one for one in servers if one.process is not party.process)
+    named = {one.process.pid for one in others if not is_stopping(party) or goes_on_alone(party, one)}
     return party.judged.rule in CHILD_WAITS and call is not None and call[0] == WAIT4 and call[1] in named
 
 

@@ -6,13 +6,14 @@ from itertools import islice
 from typing import List, Optional, Pattern
 
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.stacks.decisive import is_main
+from gdbext.analysis.stacks.decisive import exits, is_main
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.knowledge.frames.system.code_owners import C_LIBRARY_FUNCTIONS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import (
     ALLOCATES_BY_NAME,
+    CHILD_WAITS,
     COLLECTIVES_BY_NAME,
     ENDS_BY_NAME,
     GIVES_BY_NAME,
@@ -68,12 +69,18 @@ def sets_up(one: Party) -> bool:
 
 
 def stops_something(one: Party) -> bool:
-    """Whether it joins a thread in a function of its own whose name says that it stops something: no server that waits
-    for requests does."""
-    calls = one.calls[(one.judged.frame or 0) + 1 :] if one.judged.rule in JOINS else ()
+    """Whether it waits for the end of a thread or child in a function of its own whose name says that it stops
+    something: no server that waits for requests does."""
+    calls = one.calls[(one.judged.frame or 0) + 1 :] if one.judged.rule in (*JOINS, *CHILD_WAITS) else ()
     own = (frame for frame in calls if frame.file and not _STANDARD_LIBRARY.search(frame.file))
     inner = next((frame for frame in own if not (frame.function or "").startswith("std::")), None)
     return inner is not None and _is_named(inner, _STOPS)
+
+
+def is_stopping(one: Party) -> bool:
+    """The same, or it waits so while its process exits."""
+    waits = one.judged.rule in (*JOINS, *CHILD_WAITS) and one.thread is not None and exits(one.thread)
+    return waits or stops_something(one)
 
 
 def naps_for_room(one: Party) -> bool:

@@ -24,6 +24,7 @@ from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_re
 from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waits_for_absent_pool
+from gdbext.analysis.stacks.decisive import exits
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
     COMMUNICATION,
@@ -44,7 +45,8 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
 from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
-from gdbext.model.locks import Peer
+from gdbext.model.job import RankSnapshot
+from gdbext.model.locks import LISTENING, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 
@@ -235,6 +237,17 @@ def listens(view: JobView, party: Party) -> bool:
     peers = [one for one in party.process.peers if one.thread in {party.lwp, *own}]
     anybody = (isinstance(one.processes, Missing) and one.processes.code == Code.ANYBODY for one in peers)
     return any(anybody) or any(is_at_rest(view, one) for one in peers)
+
+
+def listens_to_network(process: RankSnapshot) -> bool:
+    """Whether a thread of it waits for clients over TCP."""
+    return any(peer.file.startswith("tcp") and LISTENING in peer.file for peer in process.peers)
+
+
+def goes_on_alone(starter: Party, child: Party) -> bool:
+    """Whether a program that waits for its children at its end has one that the network can reach: a server."""
+    leaves = starter.thread is not None and exits(starter.thread) and not stops_something(starter)
+    return leaves and listens_to_network(child.process)
 
 
 def is_at_rest(view: JobView, peer: Peer) -> bool:

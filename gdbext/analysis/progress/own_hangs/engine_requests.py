@@ -15,7 +15,13 @@ from gdbext.analysis.progress.own_hangs.loop_tasks import (
     waiting_requests,
     waits_elsewhere,
 )
-from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
+from gdbext.analysis.progress.own_work import (
+    listens_to_network,
+    looked_long,
+    may_be_fed,
+    waits_for_own_process,
+    works_within,
+)
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.progress.running import own_locks
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -37,7 +43,6 @@ from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
 from gdbext.model.job import RankSnapshot
-from gdbext.model.locks import LISTENING
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 
@@ -220,7 +225,7 @@ def _asks_own(view: JobView, one: Party) -> bool:
 
 def _accepts(process: RankSnapshot) -> bool:
     """Whether a thread of it waits for clients over TCP, or may do so when it has ended what it is at."""
-    if any(one.file.startswith("tcp") and LISTENING in one.file for one in process.peers):
+    if listens_to_network(process):
         return True
     return any(matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads)
 
