@@ -26,7 +26,7 @@ from tests.inferiors.live.table import (
 )
 
 _JOBS = {
-    # huggingface/trl#6862: its forward pass has failed, and it gathers whether any has failed; the others gather their
+    # huggingface/trl#6862: its forward pass has failed, and it agrees about that with all; the others gather their
     # metrics, which comes before that
     "agrees-on-failures": ((MISMATCH, MISSING), (("1",),)),
     # NVIDIA/apex#18: gradients are reduced by their type, and a rank goes through the types in another order.
