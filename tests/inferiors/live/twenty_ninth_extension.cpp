@@ -1,11 +1,8 @@
 // Parts of engines in C++ for Python, twenty-ninth set: modules that are told of changes, and kernels with a thread.
 #include <atomic>
-#include <condition_variable>
 #include <dlfcn.h>
-#include <map>
-#include <mutex>
-#include <string>
-#include <thread>
+#include <pthread.h>
+#include <sched.h>
 
 extern "C" {
 int PyGILState_Ensure(void);
@@ -14,96 +11,117 @@ void PyGILState_Release(int state);
 
 namespace {
 
-// Modules in Python, their options, and the thread that tells them of changes.
+// What a mutex is held for.
+class Guard {
+public:
+    explicit Guard(pthread_mutex_t &mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+    ~Guard() { pthread_mutex_unlock(&mutex_); }
+
+private:
+    pthread_mutex_t &mutex_;
+};
+
+// Modules in Python, an option of theirs, and the thread that tells them of changes.
 class ActiveModules {
 public:
-    int get_option(const char *name)
+    int interval()
     {
         asked_ = true;
         while (changing_ && !changed_)
-            std::this_thread::yield();
-        std::lock_guard<std::mutex> guard(lock_);
-        return options_[name];
+            sched_yield();
+        Guard guard(lock_);
+        return interval_;
     }
 
-    void set_option(const char *name, int value)
+    void set_interval(int value)
     {
-        std::lock_guard<std::mutex> guard(lock_);
-        options_[name] = value;
+        Guard guard(lock_);
+        interval_ = value;
     }
 
     // The map of the cluster has changed; each module is called with the lock held.
     void notify_all(void (*module)(int), int epoch)
     {
+        module_ = module;
+        epoch_ = epoch;
         changing_ = true;
         asked_ = false;
-        notifier_ = std::thread([this, module, epoch] {
-            std::lock_guard<std::mutex> guard(lock_);
-            changed_ = true;
-            while (!asked_)
-                std::this_thread::yield();
-            int state = PyGILState_Ensure();
-            module(epoch);
-            PyGILState_Release(state);
-        });
-        notifier_.detach();
+        pthread_t notifier;
+        pthread_create(&notifier, nullptr, notify, this);
+        pthread_detach(notifier);
     }
 
 private:
-    std::mutex lock_;
-    std::map<std::string, int> options_;
-    std::thread notifier_;
+    static void *notify(void *that)
+    {
+        auto &modules = *static_cast<ActiveModules *>(that);
+        Guard guard(modules.lock_);
+        modules.changed_ = true;
+        while (!modules.asked_)
+            sched_yield();
+        int state = PyGILState_Ensure();
+        modules.module_(modules.epoch_);
+        PyGILState_Release(state);
+        return nullptr;
+    }
+
+    pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+    int interval_ = 0, epoch_ = 0;
+    void (*module_)(int) = nullptr;
     std::atomic<bool> asked_{false}, changing_{false}, changed_{false};
 };
 
-ActiveModules *modules()
-{
-    static auto *made = new ActiveModules;
-    return made;
-}
+ActiveModules modules;
 
 // A thread that multiplies, from the first product on and until the library is unloaded.
 class Kernels {
 public:
     ~Kernels()
     {
-        if (!thread_.joinable())
+        if (!started_)
             return;
         {
-            std::lock_guard<std::mutex> guard(mutex_);
+            Guard guard(mutex_);
             stopped_ = true;
+            pthread_cond_broadcast(&changed_);
         }
-        changed_.notify_all();
-        thread_.join();
+        pthread_join(thread_, nullptr);
     }
 
     double multiply(double left, double right)
     {
-        std::unique_lock<std::mutex> guard(mutex_);
-        if (!thread_.joinable())
-            thread_ = std::thread([this] { work(); });
+        Guard guard(mutex_);
+        if (!started_)
+            started_ = pthread_create(&thread_, nullptr, work, this) == 0;
         left_ = left;
         right_ = right;
         wanted_ = true;
-        changed_.notify_all();
-        changed_.wait(guard, [this] { return !wanted_; });
+        pthread_cond_broadcast(&changed_);
+        while (wanted_)
+            pthread_cond_wait(&changed_, &mutex_);
         return product_;
     }
 
 private:
-    void work()
+    static void *work(void *that)
     {
-        std::unique_lock<std::mutex> guard(mutex_);
+        static_cast<Kernels *>(that)->serve();
+        release_buffers();
+        return nullptr;
+    }
+
+    void serve()
+    {
+        Guard guard(mutex_);
         while (true) {
-            changed_.wait(guard, [this] { return wanted_ || stopped_; });
+            while (!wanted_ && !stopped_)
+                pthread_cond_wait(&changed_, &mutex_);
             if (stopped_)
-                break;
+                return;
             product_ = left_ * right_;
             wanted_ = false;
-            changed_.notify_all();
+            pthread_cond_broadcast(&changed_);
         }
-        guard.unlock();
-        release_buffers();
     }
 
     // The function that frees memory is that of the allocator, if the process has one.
@@ -113,30 +131,30 @@ private:
             dlclose(allocator);
     }
 
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::thread thread_;
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;
+    pthread_t thread_{};
     double left_ = 0, right_ = 0, product_ = 0;
-    bool wanted_ = false, stopped_ = false;
+    bool started_ = false, wanted_ = false, stopped_ = false;
 };
 
 Kernels kernels;
 
 } // namespace
 
-extern "C" int get_option(const char *name)
+extern "C" int get_interval(void)
 {
-    return modules()->get_option(name);
+    return modules.interval();
 }
 
-extern "C" void set_option(const char *name, int value)
+extern "C" void set_interval(int value)
 {
-    modules()->set_option(name, value);
+    modules.set_interval(value);
 }
 
 extern "C" void notify_modules(void (*module)(int), int epoch)
 {
-    modules()->notify_all(module, epoch);
+    modules.notify_all(module, epoch);
 }
 
 extern "C" double multiply(double left, double right)

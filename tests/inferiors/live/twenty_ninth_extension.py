@@ -4,7 +4,7 @@ import ctypes
 
 from tests.inferiors.lock_hangs import LIBRARY_FLAGS, build
 
-CPP = ("-std=c++17", "-fno-gnu-unique", "-Wl,--no-as-needed", "-lstdc++")
+CPP = ("-std=c++17", "-Wl,--no-as-needed", "-lstdc++")
 
 
 def extension(loader=ctypes.CDLL):

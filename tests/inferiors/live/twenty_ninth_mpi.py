@@ -112,16 +112,13 @@ def facial_adjacency(elements):
     return [group for group in faces.values() if len(group) > 1]
 
 
-def partition(elements):
-    """The adjacency is that of the mesh at each level of refinement."""
-    parts, level = [[] for _ in range(RANKS)], 0
-    while level < 10_000:
+def partition(elements, levels=10_000):
+    """Of the mesh as it is after it was refined so often; the adjacency is found out for each level."""
+    for level in range(levels):
         adjacency = facial_adjacency(elements)
+        parts = [[] for _ in range(RANKS)]
         for number in range(len(elements)):
             parts[(number + len(adjacency) + level) % RANKS].append(number)
-        level += 1
-        if level < 10_000:
-            parts = [[] for _ in range(RANKS)]
     return parts
 
 
