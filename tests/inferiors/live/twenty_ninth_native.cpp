@@ -103,8 +103,8 @@ private:
     Ring inbound_, outbound_;
 };
 
-// As microsoft/CCF#628: a node has two ring buffers, and the one thread of the host writes to the one and reads from the
-// other. Requests come faster than they are logged, until both are full.
+// As microsoft/CCF#628: a node has two ring buffers, and the one thread of the host writes to one of them and reads from
+// the other. Requests come faster than they are logged, until both are full.
 int fills_both_rings()
 {
     static auto *node = new Node;
@@ -233,7 +233,7 @@ private:
 
 bool ends_soon(pid_t child)
 {
-    for (int step = 0; step < 1500; ++step) {
+    for (int step = 0; step < 2500; ++step) {
         if (waitpid(child, nullptr, WNOHANG) == child)
             return true;
         std::this_thread::sleep_for(milliseconds(1));
