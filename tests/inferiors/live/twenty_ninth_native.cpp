@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -103,8 +102,8 @@ private:
     Ring inbound_, outbound_;
 };
 
-// As microsoft/CCF#628: a node has two ring buffers, and the one thread of the host writes to one of them and reads from
-// the other. Requests come faster than they are logged, until both are full.
+// As microsoft/CCF#628: a node has two ring buffers, and the one thread of the host writes to one of them and reads
+// from the other. Requests come faster than they are logged, until both are full.
 int fills_both_rings()
 {
     static auto *node = new Node;
@@ -207,27 +206,39 @@ class PinMemory {
 public:
     PinMemory() : thread_([this] { work(); }) {}
 
-    void pause()
+    void come()
     {
-        paused_ = true;
-        while (!resting_)
-            std::this_thread::sleep_for(milliseconds(1));
+        long before = prepared_;
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            coming_ = true;
+        }
+        filled_.notify_one();
+        while (prepared_ < before + 1000)
+            std::this_thread::yield();
     }
+
+    void pause() { coming_ = false; }
 
 private:
     void work()
     {
-        while (!paused_)
-            std::atexit(release);
-        std::unique_lock<std::mutex> guard(mutex_);
-        resting_ = true;
-        filled_.wait(guard, [this] { return batches_ > 0; });
+        while (true) {
+            {
+                std::unique_lock<std::mutex> guard(mutex_);
+                filled_.wait(guard, [this] { return coming_.load(); });
+            }
+            while (coming_) {
+                std::atexit(release);
+                ++prepared_;
+            }
+        }
     }
 
     std::mutex mutex_;
     std::condition_variable filled_;
-    int batches_ = 0;
-    std::atomic<bool> paused_{false}, resting_{false};
+    std::atomic<bool> coming_{false};
+    std::atomic<long> prepared_{0};
     std::thread thread_;
 };
 
@@ -248,13 +259,14 @@ int decodes_in_a_worker()
     static auto *pins = new PinMemory;
     pid_t child = 0;
     do {
+        pins->come();
         child = fork();
         if (child == 0) {
             printf("%g\n", decode(7));
             _exit(0);
         }
+        pins->pause();
     } while (ends_soon(child));
-    pins->pause();
     at("child", child);
     at("main");
     waitpid(child, nullptr, 0);
