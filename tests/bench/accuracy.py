@@ -3,7 +3,7 @@
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
 culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
-`live-2` to `live-28`, are played only when they are asked for.
+`live-2` to `live-29`, are played only when they are asked for.
 """
 
 import argparse
@@ -48,6 +48,7 @@ from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH_BY_NAME as TW
 from tests.inferiors.live.twenty_fifth_table import TWENTY_FIFTH_BY_NAME as TWENTY_FIFTH
 from tests.inferiors.live.twenty_first_table import TWENTY_FIRST_BY_NAME as TWENTY_FIRST
 from tests.inferiors.live.twenty_fourth_table import TWENTY_FOURTH_BY_NAME as TWENTY_FOURTH
+from tests.inferiors.live.twenty_ninth_table import TWENTY_NINTH_BY_NAME as TWENTY_NINTH
 from tests.inferiors.live.twenty_second_table import TWENTY_SECOND_BY_NAME as TWENTY_SECOND
 from tests.inferiors.live.twenty_seventh_table import TWENTY_SEVENTH_BY_NAME as TWENTY_SEVENTH
 from tests.inferiors.live.twenty_sixth_table import TWENTY_SIXTH_BY_NAME as TWENTY_SIXTH
@@ -63,7 +64,7 @@ _SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "liv
          "live-18": EIGHTEENTH, "live-19": NINETEENTH, "live-20": TWENTIETH,
          "live-21": TWENTY_FIRST, "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD,
          "live-24": TWENTY_FOURTH, "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH,
-         "live-27": TWENTY_SEVENTH, "live-28": TWENTY_EIGHTH}  # fmt: skip
+         "live-27": TWENTY_SEVENTH, "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH}  # fmt: skip
 _MATRIX = {row.family: name for name, rows in _SETS.items() for row in rows.values()}
 """Of a table of the live matrices, the name that `--family` has for all of them."""
 _ASKED_FOR = tuple(name for name in _SETS if name != "live")

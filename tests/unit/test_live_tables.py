@@ -32,6 +32,7 @@ from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH
 from tests.inferiors.live.twenty_fifth_table import TWENTY_FIFTH
 from tests.inferiors.live.twenty_first_table import TWENTY_FIRST
 from tests.inferiors.live.twenty_fourth_table import TWENTY_FOURTH
+from tests.inferiors.live.twenty_ninth_table import TWENTY_NINTH
 from tests.inferiors.live.twenty_second_table import TWENTY_SECOND
 from tests.inferiors.live.twenty_seventh_table import TWENTY_SEVENTH
 from tests.inferiors.live.twenty_sixth_table import TWENTY_SIXTH
@@ -44,7 +45,7 @@ SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live
         "live-19": NINETEENTH, "live-20": TWENTIETH, "live-21": TWENTY_FIRST,
         "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD, "live-24": TWENTY_FOURTH,
         "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH, "live-27": TWENTY_SEVENTH,
-        "live-28": TWENTY_EIGHTH}  # fmt: skip
+        "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -77,7 +78,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 29)])
+@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 30)])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
