@@ -10,5 +10,7 @@ LONG_SLEEP = 600.0
 MOMENT = 0.0001
 """Seconds of a sleep that is as good as sched_yield(2): who asks for so little looks again at memory that another one
 is to change."""
+SHORT_SLEEP = 0.01
+"""Seconds of a sleep of who looks again and again whether there is room; who sends at a rate sleeps for longer."""
 MOST_OF_A_MOMENT = 10 * MOMENT
 """Seconds from one wake-up to the next that such sleeps take at most, with what the kernel adds to them."""

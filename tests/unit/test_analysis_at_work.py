@@ -313,6 +313,31 @@ def test_a_program_is_at_rest_only_where_all_wait_for_messages_that_may_come_of_
     assert server(**changed).cause != "not-a-hang"
 
 
+POLL_FOR_EVER = (7, 1, 1, 0xFFFFFFFF, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("at", "started", "seconds", "cause"),
+    [
+        ("unix socket:[9]", 50, 30.0, "other"),
+        ("unix socket:[9]", 50, 3.0, "unknown"),
+        ("unix socket:[9]", 900, 30.0, "not-a-hang"),
+        ("tcp 0.0.0.0:80", 50, 30.0, "not-a-hang"),
+    ],
+    ids=["it was there first", "for a short time", "it came after the server", "the network can reach the server"],
+)
+def test_a_server_without_requests_whose_starter_waits_for_a_message_has_lost_one(at, started, seconds, cause):
+    asks = stack(*GETS, "ask@program.py:5", *MAIN, syscall=READ, switches=0, state="S")
+    ends = Peer(100, "unix socket:[8]", (101,), ("S",), ("python",))
+    receives = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5", "Socket.recv_json@zmq/sugar/socket.py:1075")
+    waits = stack(*receives, "serve@program.py:3", *MAIN, syscall=POLL_FOR_EVER, switches=0, state="S")
+    anybody = Peer(101, f"{at}, listening", Missing("any client that connects", Code.ANYBODY))
+    first = process(0, asks, peers=(ends,), started=started)
+    found = lasting(first, process(1, waits, peers=(anybody,), started=100), seconds=seconds)
+    assert (found.cause, found.culprits) == (cause, ())
+    assert ("waits for a message in" in found.summary) is (cause != "not-a-hang")
+
+
 def test_who_waits_for_messages_beside_a_server_is_not_blamed_for_that():
     unnamed = Peer(101, "unix socket:[8]", Missing("the kernel does not name its other end"))
     receives = ("recv@libc.so.6", "tokenize@program.py:5", *MAIN)

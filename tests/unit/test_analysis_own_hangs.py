@@ -663,3 +663,22 @@ def test_who_looks_again_and_again_for_room_that_only_it_could_make_is_named_aft
                   state="S", switches=3)  # fmt: skip
     assert not over_time(process(0, tries, frees)).finding, "it may give some back"
     assert not judge(live(process(0, tries))).verdict.finding
+
+
+def wants_room(*frames, sleeps=0.0002, switches=4000):
+    naps = ("clock_nanosleep@libc.so.6", "nanosleep@libc.so.6", "std::this_thread::sleep_for<long>@program")
+    return stack(*naps, *frames, syscall=NAP, sleeps=sleeps, state="S", switches=switches, cpu=0.03)
+
+
+def test_two_threads_that_both_want_room_of_each_other_are_named_after_some_time():
+    writes = "Ring::write@program ring.cpp:49"
+    host = wants_room(writes, "Node::host@program", "main@program")
+    enclave = wants_room(writes, "Node::enclave@program", "start_thread@libc.so.6")
+    found = over_time(process(0, host, enclave))
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "again and again for room in Ring::write (ring.cpp:49)" in found.summary
+    assert (judge(live(process(0, host, enclave))).verdict.decided_by or "").startswith("gdbext diagnose")
+    reads = wants_room("Node::take_all@program", "start_thread@libc.so.6")
+    assert not over_time(process(0, host, enclave, reads)).finding, "a third one may take"
+    rated = wants_room(writes, "Load::run@program", "start_thread@libc.so.6", sleeps=0.1)
+    assert over_time(process(0, rated, rated)).cause == "not-a-hang"

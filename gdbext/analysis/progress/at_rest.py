@@ -6,7 +6,7 @@ child or a result, or for room to write, has begun something.
 
 from __future__ import annotations
 
-from typing import Collection, FrozenSet, Optional, Sequence
+from typing import Collection, FrozenSet, NamedTuple, Optional, Sequence
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
 from gdbext.analysis.progress.named_waits import is_stopping
@@ -17,6 +17,7 @@ from gdbext.analysis.progress.own_work import (
     is_independent_job,
     is_serving,
     is_working,
+    listens_to_network,
     looked_long,
     waits_inside,
 )
@@ -48,8 +49,64 @@ _BLOCKS_ON = regex(BLOCKS_ON)
 _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 
+class _Resting(NamedTuple):
+    """Those of a program in which every message comes, by way of the others, from who waits for whoever connects."""
+
+    servers: Sequence[Party]
+    others: Sequence[Party]  # who waits for messages, or looks for them again and again
+    starters: Sequence[Party]  # who waits for the end of a server
+
+
 def at_rest(view: JobView) -> Optional[Candidate]:
-    """Every message comes, by way of the others, from a process that waits for whoever connects."""
+    """All processes wait for requests, and those that wait for messages were not there before the servers."""
+    found = _resting(view)
+    if found is None or _asked_first(view, found):
+        return None
+    servers, others, starters = found
+    summary = f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}"
+    if others:
+        summary += (
+            f"; {who(others)} {verb(others, 'waits', 'wait')} for messages of the same program, for example in "
+            f"{where(others[0])}"
+        )
+    if starters:
+        summary += f"; {who(starters)} {verb(starters, 'waits', 'wait')} until a server ends"
+    summary += ". That is normal for a server without requests."
+    shown = [*servers, *others, *starters]
+    return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), shown))
+
+
+def message_lost(view: JobView) -> Optional[Candidate]:
+    """Nobody outside can send this program anything, and the process that was there first waits for a message."""
+    found = _resting(view)
+    first = _asked_first(view, found) if found is not None else None
+    if found is None or first is None:
+        return None
+    said = (
+        f"{who([first])} waits for a message in {closed(where(first))} and {who(found.servers)}, started after it, "
+        f"{verb(found.servers, 'waits', 'wait')} for requests in {where(found.servers[0])}"
+    )
+    evidence = evidence_of((), [first, *found.servers])
+    if not looked_long(view):
+        return not_clear(view, f"It is not clear yet whether anything hangs: {said}.", evidence)
+    summary = (
+        f"{start(said)}. No process of this program can be reached over the network: a request or its answer was lost."
+    )
+    return Candidate(cause="other", confidence="low", summary=summary, evidence=evidence)
+
+
+def _asked_first(view: JobView, found: _Resting) -> Optional[Party]:
+    """Who waits for a message and was there before the servers, none of which the network can reach: only it can have
+    asked for anything."""
+    started = [one.process.started for one in found.servers]
+    if None in started or any(listens_to_network(party.process) for party in view.parties):
+        return None
+    earliest = min(one for one in started if one is not None)
+    waiting = (one for one in found.others if one.kind in ("io", "ipc-queue"))
+    return next((one for one in waiting if (one.process.started or earliest) < earliest), None)
+
+
+def _resting(view: JobView) -> Optional[_Resting]:
     if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
     servers = [party for party in view.parties if is_serving(view, party)]
@@ -76,18 +133,7 @@ def at_rest(view: JobView) -> Optional[Candidate]:
             return None
         server_pids.update(party.process.pid for party in parties_without(left, following))
         left = following
-    others = [*others, *polling]
-    summary = f"{start(who(servers))} {verb(servers, 'waits', 'wait')} for requests in {where(servers[0])}"
-    if others:
-        summary += (
-            f"; {who(others)} {verb(others, 'waits', 'wait')} for messages of the same program, for example in "
-            f"{where(others[0])}"
-        )
-    if starters:
-        summary += f"; {who(starters)} {verb(starters, 'waits', 'wait')} until a server ends"
-    summary += ". That is normal for a server without requests."
-    shown = [*servers, *others, *starters]
-    return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), shown))
+    return _Resting(servers, [*others, *polling], starters)
 
 
 def _waits_for_any_of(party: Party, servers: Sequence[Party]) -> bool:
@@ -177,7 +223,7 @@ def held_up(view: JobView) -> Optional[Candidate]:
         not is_independent_job(view)
         or len(view.parties) < 2
         or any(is_working(view, party) for party in view.parties)
-        or at_rest(view)
+        or _resting(view)
     ):
         return None
     asked = any(map(waits_for_result, view.parties))  # else who waits for a message may just have nothing to do
@@ -219,5 +265,5 @@ def _asks_away(view: JobView, party: Party) -> bool:
     return party.kind == "ipc-queue" and bool(ends) and all(pids and ours.isdisjoint(pids) for pids in ends)
 
 
-LOST = (held_up,)
+LOST = (held_up, message_lost)
 PATTERNS = (at_rest, waits_for_clients)

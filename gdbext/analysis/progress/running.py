@@ -108,13 +108,33 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
     return True
 
 
-def in_same_functions(view: JobView, one: Party) -> bool:
-    """Whether a thread was in the same functions of its own in all looks."""
+def stays_in_place(view: JobView, one: Party) -> bool:
+    """Whether a thread was in the same functions of its own in all looks; those of Python with the same local
+    variables."""
+    if one.thread is None or one.thread.marks:
+        return in_all_looks(view, one)
     functions = [frame.function for frame in one.calls[(one.judged.frame or 0) + 1 :]]
     processes = (look.same_process(one.process) for look in view.before)
     threads = [then for process in processes if process for then in process.threads if then.lwp == one.lwp]
     same = ([frame.function for frame in then.calls][-len(functions) :] == functions for then in threads)
     return bool(functions) and len(threads) == len(view.before) and all(same)
+
+
+def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:
+    """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
+    found = [_marks(look, one, gil) for look in (*view.before, view)]
+    return bool(found[0]) and all(marks == found[0] for marks in found)
+
+
+def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
+    process = look.same_process(one.process)
+    threads = [
+        thread
+        for thread in (process.threads if process is not None else ())
+        if thread.lwp == one.lwp and (gil is None or thread.gil is gil)
+    ]
+    marks: List[int] = [mark for thread in threads for mark in thread.marks]
+    return tuple(marks) if all(marks) else ()
 
 
 def handler_of(process: RankSnapshot, besides: Collection[int] = ()) -> Optional[int]:

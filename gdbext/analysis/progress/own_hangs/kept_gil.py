@@ -6,11 +6,11 @@ Who computes with the GIL may come to an end; who waits should have given it bac
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Optional
 
 from gdbext.analysis.progress.own_work import is_active, looked_long, naps_with_gil
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.progress.running import has_acted, stood
+from gdbext.analysis.progress.running import has_acted, in_all_looks, stood
 from gdbext.analysis.stacks.process_kind import has_gpu_libraries
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of, waits_for_itself
@@ -163,23 +163,6 @@ def _calls_back(one: Party) -> bool:
 
 def _keeps_for_others(one: Party) -> bool:
     return one.thread is not None and one.thread.gil is True and one.group in (*COMMUNICATION, "init")
-
-
-def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:
-    """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
-    found = [_marks(look, one, gil) for look in (*view.before, view)]
-    return bool(found[0]) and all(marks == found[0] for marks in found)
-
-
-def _marks(look: JobView, one: Party, gil: Optional[bool]) -> Tuple[int, ...]:
-    process = look.same_process(one.process)
-    threads = [
-        thread
-        for thread in (process.threads if process is not None else ())
-        if thread.lwp == one.lwp and (gil is None or thread.gil is gil)
-    ]
-    marks: List[int] = [mark for thread in threads for mark in thread.marks]
-    return tuple(marks) if all(marks) else ()
 
 
 LOST = (keeps_gil, keeps_gil_for_itself, keeps_gil_from_callback, keeps_gil_in_collective)

@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Collection, Iterator, NamedTuple, Optional, Sequence
 
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.kept_gil import in_all_looks
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
-from gdbext.analysis.progress.running import in_same_functions, own_locks
+from gdbext.analysis.progress.running import own_locks, stays_in_place
 from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
@@ -76,7 +75,7 @@ def _said(held: _HeldLock) -> str:
 def _held_while_napping(view: JobView) -> Optional[_HeldLock]:
     if not is_independent_job(view):
         return None
-    found = (one for one in _candidates(view) if one.imports or _stays(view, one.holder))
+    found = (one for one in _candidates(view) if one.imports or stays_in_place(view, one.holder))
     return next((one for one in found if all(_waits_there_too(look, one) for look in view.before)), None)
 
 
@@ -111,13 +110,6 @@ def _does_little(one: Party) -> bool:
     if activity is None or thread is None or not thread.switches or busy_child(one) is not None:
         return False
     return (thread.cpu or 0.0) < CHILD_CPU and not moves_much(activity)
-
-
-def _stays(view: JobView, holder: Party) -> bool:
-    """Whether it was in the same functions in all looks; those of Python with the same local variables."""
-    if holder.thread is None or holder.thread.marks:
-        return in_all_looks(view, holder)
-    return in_same_functions(view, holder)
 
 
 def _naps(one: Party) -> bool:

@@ -17,12 +17,13 @@ from gdbext.analysis.progress.named_waits import (
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
+from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place, stays_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.runtimes.system_calls import WRITE, WRITEV
+from gdbext.knowledge.spinning import SHORT_SLEEP
 from gdbext.model.activity import Activity
 
 
@@ -91,6 +92,51 @@ def room_not_made(view: JobView) -> Optional[Candidate]:
         victims=tuple(others),
         evidence=evidence_of(giving, others),
     )
+
+
+def nobody_takes(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, all threads that did anything looked for room to give
+    something to others."""
+    giving = _all_giving(view) if view.before and looked_long(view) else []
+    if not giving:
+        return None
+    culprits = [party for party in view.parties if party.index in {one.index for one in giving}]
+    summary = (
+        f"{start(who(giving))} {verb(giving, 'looks', 'look')} again and again for room in {closed(where(giving[0]))}, "
+        "and no other thread does anything: nobody takes what was given, so there is never room."
+    )
+    others = parties_without(view.parties, culprits)
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(culprits),
+        victims=tuple(others),
+        evidence=evidence_of(giving, others),
+    )
+
+
+def somebody_may_take(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    giving = [] if view.before and looked_long(view) else _all_giving(view)
+    if not giving:
+        return None
+    text = (
+        f"It is not clear yet whether anything hangs: {who(giving)} {verb(giving, 'looks', 'look')} again and again "
+        f"for room in {closed(where(giving[0]))}, and no other thread does anything."
+    )
+    return not_clear(view, text, evidence_of((), giving))
+
+
+def _all_giving(view: JobView) -> List[Party]:
+    """The threads that look for room, if there are several, they stay where they are, and no other one did anything."""
+    if not is_independent_job(view) or any(_is_busy(process.activity) for process in view.snapshot.processes):
+        return []
+    acting = [one for one in threads(view) if has_acted(one)]
+    naps = (one.thread.sleeps for one in acting if one.thread is not None)
+    brief = all(nap is not None and nap <= SHORT_SLEEP for nap in naps)
+    giving = brief and all(naps_for_room(one) and stays_in_place(view, one) for one in acting)
+    return acting if giving and len(acting) > 1 else []
 
 
 def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
@@ -198,5 +244,5 @@ def _acts(one: Party) -> bool:
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen, room_not_made, full_pipe_not_read)
-PATTERNS = (full_pipe_may_be_read,)
+LOST = (end_not_seen, room_not_made, nobody_takes, full_pipe_not_read)
+PATTERNS = (full_pipe_may_be_read, somebody_may_take)

@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from gdbext.analysis.progress.own_work import is_independent_job, is_yielding, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.progress.running import handler_of, in_same_functions
+from gdbext.analysis.progress.running import handler_of, stays_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.view.places import where
@@ -23,7 +23,7 @@ def nobody_changes_it(view: JobView) -> Optional[Candidate]:
     threads = threads_of(view, 0)
     spinning = [one for one in threads if is_yielding(one) and one.judged.helper is None]
     others = [one for one in threads if one not in spinning]
-    if not spinning or not all(in_same_functions(view, one) for one in spinning) or _may_be_changed(view, others):
+    if not spinning or not all(stays_in_place(view, one) for one in spinning) or _may_be_changed(view, others):
         return None
     left = "all its other threads wait for threads of this process" if others else "it has no other thread"
     summary = (
