@@ -1,29 +1,17 @@
-"""Threads that poll until something has ended or a lock is free, in a process in which nothing else runs, or until
-there is room for a message, while those who take messages have none; and who naps while others write to a full pipe
-that it does not read.
-"""
+"""Threads that poll until something has ended, a lock is free or there is room, in a process in which nothing else
+runs."""
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.named_waits import (
-    naps_for_message,
-    naps_for_others,
-    naps_for_part,
-    naps_for_room,
-    tries_lock,
-)
-from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long, only_naps
-from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place, stays_in_place
+from gdbext.analysis.progress.named_waits import naps_for_others, naps_for_part, tries_lock
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long
+from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.runtimes.system_calls import WRITE, WRITEV
-from gdbext.knowledge.spinning import SHORT_SLEEP
+from gdbext.analysis.view.wording import start, verb, who
 from gdbext.model.activity import Activity
 
 
@@ -33,7 +21,7 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
         return None
     naps = [party for party in view.parties if naps_for_others(party) and _is_alone(view, party)]
     others = parties_without(view.parties, naps)
-    if not naps or any(_acts(one) for party in others for one in threads_of(view, party.index)):
+    if not naps or any(acts(one) for party in others for one in threads_of(view, party.index)):
         return None
     seconds = min(seconds_in_place(view, one, ()) for one in naps)
     if seconds < view.spinning_after:
@@ -65,161 +53,12 @@ def _awaited(naps: Sequence[Party]) -> Tuple[str, str]:
     return "something has ended", why
 
 
-def room_not_made(view: JobView) -> Optional[Candidate]:
-    """One looks for room to give something to others, who look for something to take: for as long as an endless loop
-    takes to be called one, nobody found it, and nobody did anything else."""
-    if not is_independent_job(view) or not looked_long(view):
-        return None
-    giving = [party for party in view.parties if naps_for_room(party)]
-    others = parties_without(view.parties, giving)
-    taking = [party for party in others if naps_for_message(party)]
-    if not giving or not taking or any(_does_more(view, party) for party in view.parties):
-        return None
-    if any(is_working(view, party) for party in parties_without(others, taking)):
-        return None
-    if any(seconds_in_place(view, one, ()) < view.spinning_after for one in (*giving, *taking)):
-        return None
-    summary = (
-        f"{start(who(giving))} {verb(giving, 'looks', 'look')} again and again for room in {where(giving[0])} and "
-        f"{who(taking)} for a message in {where(taking[0])}. Nobody makes room: a reader has ended, was "
-        "not read by gdbext, or has another idea of what it has taken."
-    )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(giving),
-        victims=tuple(others),
-        evidence=evidence_of(giving, others),
-    )
-
-
-def nobody_takes(view: JobView) -> Optional[Candidate]:
-    """For as long as an endless loop takes to be called one, all threads that did anything looked for room to give
-    something to others."""
-    giving = _all_giving(view) if view.before and looked_long(view) else []
-    if not giving:
-        return None
-    culprits = [party for party in view.parties if party.index in {one.index for one in giving}]
-    summary = (
-        f"{start(who(giving))} {verb(giving, 'looks', 'look')} again and again for room in {closed(where(giving[0]))}, "
-        "and no other thread does anything: nobody takes what was given, so there is never room."
-    )
-    others = parties_without(view.parties, culprits)
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(culprits),
-        victims=tuple(others),
-        evidence=evidence_of(giving, others),
-    )
-
-
-def somebody_may_take(view: JobView) -> Optional[Candidate]:
-    """The same for a shorter time."""
-    giving = [] if view.before and looked_long(view) else _all_giving(view)
-    if not giving:
-        return None
-    text = (
-        f"It is not clear yet whether anything hangs: {who(giving)} {verb(giving, 'looks', 'look')} again and again "
-        f"for room in {closed(where(giving[0]))}, and no other thread does anything."
-    )
-    return not_clear(view, text, evidence_of((), giving))
-
-
-def _all_giving(view: JobView) -> List[Party]:
-    """The threads that look for room, if there are several, they stay where they are, and no other one did anything."""
-    if not is_independent_job(view) or any(_is_busy(process.activity) for process in view.snapshot.processes):
-        return []
-    acting = [one for one in threads(view) if has_acted(one)]
-    naps = (one.thread.sleeps for one in acting if one.thread is not None)
-    brief = all(nap is not None and nap <= SHORT_SLEEP for nap in naps)
-    giving = brief and all(naps_for_room(one) and stays_in_place(view, one) for one in acting)
-    return acting if giving and len(acting) > 1 else []
-
-
-def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
-    """For as long as an endless loop takes to be called one, a process has stood in a write to a pipe, and the only
-    other one that has it open did nothing but sleep, or wait for something else."""
-    writers, reader = _full_pipe(view) if looked_long(view) else ([], None)
-    if reader is None:
-        return None
-    others = parties_without(view.parties, [reader])
-    naps = only_naps(reader)
-    does = "has done nothing but sleep again and again" if naps else "has been waiting for something else"
-    summary = (
-        f"{start(who(writers))} {verb(writers, 'is', 'are')} blocked in {closed(where(writers[0]))}, because the pipe "
-        f"is full. Only {who([reader])} can read it, and {does} in {where(reader)}. Most likely it waits there for "
-        f"{who(writers)}{' to end' if naps else ''}."
-    )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=(reader,),
-        victims=tuple(others),
-        evidence=evidence_of([reader], others),
-    )
-
-
-def full_pipe_may_be_read(view: JobView) -> Optional[Candidate]:
-    """The same for a shorter time."""
-    writers, reader = ([], None) if looked_long(view) else _full_pipe(view)
-    if reader is None:
-        return None
-    text = (
-        f"It is not clear yet whether anything hangs: {who(writers)} {verb(writers, 'is', 'are')} blocked in "
-        f"{closed(where(writers[0]))}, because the pipe is full, and {who([reader])}, which can read it, is in "
-        f"{where(reader)}."
-    )
-    return not_clear(view, text, evidence_of((), [*writers, reader]))
-
-
-def _full_pipe(view: JobView) -> Tuple[List[Party], Optional[Party]]:
-    """Who stands in a write to a pipe that only one other process can read, which does not; and that one."""
-    if not is_independent_job(view):
-        return [], None
-    found = [(party, _absent_reader(view, party)) for party in view.parties if _stands_in_write(view, party)]
-    pairs = [(writer, reader) for writer, reader in found if reader is not None]
-    return [writer for writer, _ in pairs], pairs[0][1] if pairs else None
-
-
-def _stands_in_write(view: JobView, party: Party) -> bool:
-    """Whether each look found its thread in the same write, and nothing had woken it in between."""
-    looks = [look.same_party(party) for look in (*view.before, view)]
-    calls = [one.thread.syscall for one in looks if one is not None and one.thread and not one.thread.switches]
-    first = calls[0] if len(calls) == len(looks) else None
-    return isinstance(first, tuple) and first[0] in (WRITE, WRITEV) and all(call == first for call in calls)
-
-
-def _absent_reader(view: JobView, writer: Party) -> Optional[Party]:
-    """The one that has the other end of what it writes to, if that only naps, or all its own threads wait without a
-    limit for something else."""
-    ends = {pid for pids in other_ends(writer) for pid in pids}
-    readers = [party for party in view.parties if party.process.pid in ends]
-    if len(ends) != 1 or len(readers) != 1:
-        return None
-    own = threads_of(view, readers[0].index, lambda one: one.helper is None)
-    files = {peer.file for peer in writer.process.peers if peer.thread == writer.lwp}
-    reads = any(peer.file in files for peer in readers[0].process.peers)
-    return readers[0] if only_naps(readers[0]) or (own and all(map(stands, own)) and not reads) else None
-
-
-def _does_more(view: JobView, party: Party) -> bool:
-    """Whether a thread or child of it does something else than to look for room or for a message, or to rest."""
-    every, activity = threads_of(view, party.index), party.process.activity
-    if activity is not None and (activity.children or activity.read_bytes or activity.written_bytes):
-        return True
-    return any(_acts(one) and not (naps_for_message(one) or naps_for_room(one)) for one in every)
-
-
 def _is_alone(view: JobView, party: Party) -> bool:
     """Whether neither another thread of its process nor a child does anything that it may wait for. Beside one that
     waits for requests it may wait to be told to end."""
     own = [one for one in threads_of(view, party.index) if one.thread is not party.thread]
     return not (
-        _is_busy(party.process.activity) or any(_acts(one) or one.judged.idle or listens(view, one) for one in own)
+        is_busy(party.process.activity) or any(acts(one) or one.judged.idle or listens(view, one) for one in own)
     )
 
 
@@ -232,17 +71,16 @@ def _nobody_else(naps: Sequence[Party]) -> str:
     return f"{threads}, and {its} child processes used no processor" if resting else threads
 
 
-def _is_busy(activity: Optional[Activity]) -> bool:
+def is_busy(activity: Optional[Activity]) -> bool:
     if activity is None:
         return False
     moved = (activity.read_bytes, activity.written_bytes, activity.own_bytes, activity.napping)
     return bool(activity.children) or any(moved)
 
 
-def _acts(one: Party) -> bool:
+def acts(one: Party) -> bool:
     """Whether it runs, ran between the copies, or naps in its own code and may go on after that."""
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen, room_not_made, nobody_takes, full_pipe_not_read)
-PATTERNS = (full_pipe_may_be_read, somebody_may_take)
+LOST = (end_not_seen,)
