@@ -7,7 +7,7 @@ from typing import List, Optional, Tuple
 
 from gdbext.analysis.progress.named_waits import naps_for_message, naps_for_room
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.naps_for_ends import acts, is_busy
+from gdbext.analysis.progress.own_hangs.polls_alone import acts, is_busy
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long, only_naps
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import has_acted, seconds_in_place, stays_in_place

@@ -1,17 +1,26 @@
-"""Threads that poll until something has ended, a lock is free or there is room, in a process in which nothing else
-runs."""
+"""Threads that look again and again whether something has ended, a lock is free, there is room, or memory has changed,
+while nothing else in their program runs."""
 
 from __future__ import annotations
 
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.named_waits import naps_for_others, naps_for_part, tries_lock
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, listens, looked_long
-from gdbext.analysis.progress.running import has_acted, in_own_code, is_alive, seconds_in_place
+from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, listens, looked_long
+from gdbext.analysis.progress.pool_tasks import stands
+from gdbext.analysis.progress.running import (
+    handler_of,
+    has_acted,
+    in_own_code,
+    is_alive,
+    seconds_in_place,
+    stays_in_place,
+)
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
+from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.activity import Activity
 
 
@@ -53,6 +62,46 @@ def _awaited(naps: Sequence[Party]) -> Tuple[str, str]:
     return "something has ended", why
 
 
+def nobody_changes_it(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, some threads of the only process gave their processor away
+    again and again in the same functions, and all the others waited for a thread of this process without a limit. A
+    process that was not read may still change memory that it shares with this one."""
+    if not is_independent_job(view) or len(view.snapshot.processes) != 1 or not view.before or not looked_long(view):
+        return None
+    threads = threads_of(view, 0)
+    spinning = [one for one in threads if is_yielding(one) and one.judged.helper is None]
+    others = [one for one in threads if one not in spinning]
+    if not spinning or not all(stays_in_place(view, one) for one in spinning) or _may_be_changed(view, others):
+        return None
+    left = "all its other threads wait for threads of this process" if others else "it has no other thread"
+    summary = (
+        f"{start(who(spinning))} {verb(spinning, 'looks', 'look')} again and again at memory in {where(spinning[0])}, "
+        f"and only another thread could change what {verb(spinning, 'it sees', 'they see')} there: {left}."
+    )
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(view.parties),
+        evidence=evidence_of(spinning, others),
+    )
+
+
+def _may_be_changed(view: JobView, others: Sequence[Party]) -> bool:
+    """Whether a signal's handler, a child, or a thread that something outside may wake can change it."""
+    process = view.snapshot.processes[0]
+    if process.handlers is None or handler_of(process) is not None:
+        return True
+    activity = process.activity
+    if activity is None or activity.children or activity.napping or activity.resting:
+        return True
+    return not all(_waits_for_own(one) for one in others)
+
+
+def _waits_for_own(one: Party) -> bool:
+    return stands(one) and one.syscall is not None and one.syscall[0] == FUTEX
+
+
 def _is_alone(view: JobView, party: Party) -> bool:
     """Whether neither another thread of its process nor a child does anything that it may wait for. Beside one that
     waits for requests it may wait to be told to end."""
@@ -83,4 +132,4 @@ def acts(one: Party) -> bool:
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen,)
+LOST = (end_not_seen, nobody_changes_it)
