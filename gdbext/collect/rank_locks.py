@@ -54,7 +54,7 @@ class Neighbours:
             self._searched[pid].threads,
             ProcessMemory(pid).read_many,
         )
-        return process_locks.with_owners(found, stacks, rank.copy.maps, list(self._searched.values()))
+        return process_locks.with_owners(found, stacks, self._searched[pid], list(self._searched.values()))
 
     def _shared_in(self, rank: LiveRank) -> Callable[[int], bool]:
         """Whether memory of the rank is shared with another process, also with one that is not a rank."""

@@ -620,6 +620,24 @@ def test_who_sleeps_for_moments_until_memory_changes_does_no_work(sleeps, switch
     assert (found.cause, found.finding) == (cause, False)
 
 
+def consumer(function, mark):
+    return stack("clock_nanosleep@libc.so.6", "time_sleep@python3", f"{function}@consume.py:13", *MAIN, state="S",
+                 syscall=(230, 1, 1, 1, 0, 0, 0), sleeps=0.5, switches=4, cpu=0.001, marks=(7, mark))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "marks", "cause"),
+    [("worker", (1, 2), "not-a-hang"), ("worker", (1, 1), "unknown"), ("report_status", (1, 2), "unknown")],
+    ids=["it goes on", "it does not", "it only reports"],
+)
+def test_who_waits_for_the_only_other_thread_is_fed_while_that_one_goes_on(function, marks, cause):
+    joins = stack("sem_wait@libc.so.6", "wait@threading.py:327", "Queue.join@queue.py:90", *MAIN, state="S",
+                  syscall=FUTEX, switches=0, marks=(3,))  # fmt: skip
+    was, now = (live(process(0, joins, consumer(function, mark))) for mark in marks)
+    earlier = replace(was, taken_at=1000.0)
+    assert judge(replace(now, taken_at=1030.0, earlier=(earlier,))).verdict.cause == cause
+
+
 @pytest.mark.parametrize(("switches", "finding"), [(3, False), (0, True)])
 def test_an_open_cause_is_no_finding_while_somebody_got_something(switches, finding):
     asks = stack("recv@libc.so.6", "ask@program.py:5", *MAIN, syscall=READ, switches=switches)

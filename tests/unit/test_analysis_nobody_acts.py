@@ -6,7 +6,7 @@ import pytest
 
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.codes import Code
-from gdbext.model.locks import Peer
+from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import gloo_reducing, job, rank, stack
 from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, live, process, verdict
@@ -48,6 +48,13 @@ def test_where_somebody_has_asked_and_all_wait_nobody_acts(asks, other, culprits
     found = verdict(asks, process(1, other))
     assert (found.cause, found.confidence, found.culprits) == ("other", "medium", culprits)
     assert found.finding and "Nobody in this program can proceed" in found.summary
+
+
+def test_who_has_a_lock_of_processes_that_another_one_wants_is_blamed():
+    acquires = still("sem_wait@libc.so.6", "_multiprocessing_SemLock_acquire_impl@python3", "work@program.py:15")
+    held = LockWait(102, "mutex", 0x10, 101, owner_process=101, shared=True, still=True)
+    found = verdict(joins(), process(1, acquires), process(2, acquires, locks=(held,)))
+    assert (found.cause, found.culprits) == ("other", (1,))
 
 
 @pytest.mark.parametrize(

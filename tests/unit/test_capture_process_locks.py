@@ -26,9 +26,10 @@ def searched(pid):
     return Searched(pid, read_maps(pid), ProcessMemory(pid).read, AnyThread())
 
 
-def owner(processes, address, frame=ENTERS):
+def owner(processes, address, *frames):
     wait = LockWait(5, "semaphore", address, NOBODY, shared=True)
-    (found,) = with_owners([wait], [stack("sem_wait@libc.so.6", frame, lwp=5)], processes[0].maps, processes)
+    thread = stack("sem_wait@libc.so.6", *(frames or (ENTERS,)), lwp=5)
+    (found,) = with_owners([wait], [thread], processes[0], processes)
     assert found is not wait or found.owner == NOBODY
     return found.owner_process if found.kind == "mutex" else None
 
@@ -45,6 +46,10 @@ def test_the_process_that_has_acquired_it(version):
         assert owner(both, at["slot"]) is None, "one has taken it and another has given it back"
         assert owner(both, at["lock"], "Queue.get@multiprocessing/queues.py:9") is None, "others may post it"
         assert owner(both, at["lock"] + 8) is None
+        acquires = "_multiprocessing_SemLock_acquire_impl@python3"
+        assert owner(both, at["childs"], acquires, "work@program.py:15") == int(child)
+        assert owner(both, at["childs"], acquires, "Queue.put@multiprocessing/queues.py:88") is None
+        assert owner(both, at["lock"], acquires, "work@program.py:15") is None, "it has the lock itself: a signal"
 
 
 def test_what_a_child_inherited_is_not_its_own():

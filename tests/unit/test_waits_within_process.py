@@ -97,6 +97,13 @@ def test_a_way_out_leaves_it_open_and_is_told(process, why):
     assert why in "".join(told) or why == "not all of the process was read"
 
 
+def test_a_copy_whose_stacks_lack_their_outer_end_shows_all_waits():
+    waiting = (202, 1, 128, 0, 0, 0, 0)
+    process = pool(waits(2), state="partial")
+    known = replace(process, threads=tuple(replace(one, syscall=waiting) for one in process.threads))
+    assert verdict(known).cause == "lock-order-deadlock"
+
+
 def test_who_waits_to_be_told_to_end_may_do_so():
     assert verdict(rank(0, thread(1), pid=1, locks=(waits(1, "semaphore"),), handlers=(15,))).cause == "unknown"
 

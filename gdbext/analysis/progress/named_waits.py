@@ -23,6 +23,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     STOPS_BY_NAME,
     TAKES_BY_NAME,
     WAITS_BY_NAME,
+    WATCHES_BY_NAME,
 )
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -32,6 +33,7 @@ _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOC
 _ALLOCATES = regex(ALLOCATES_BY_NAME)
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
 _LOCKS_OF_PYTHON, _SETS_UP, _STOPS = map(regex, (LOCKS_OF_PYTHON, SETS_UP_BY_NAME, STOPS_BY_NAME))
+_WATCHES = regex(WATCHES_BY_NAME)
 _STANDARD_LIBRARY = regex(
     r"(^|/)(socket|ssl|selectors|threading|(asyncio|multiprocessing|concurrent/futures)/\w+)\.py$|/include/c\+\+/"
 )
@@ -59,6 +61,11 @@ def runs_until_done(one: Party) -> bool:
         return False
     inner = next(one.python_calls(), None)
     return inner is not None and _WAITS.match(words_of(inner.function or "")) is not None
+
+
+def watches(one: Party) -> bool:
+    """Whether it runs in a function of Python whose name says that it looks or reports from time to time."""
+    return any(_WATCHES.match(words_of(frame.function or "")) for frame in one.python_calls())
 
 
 def sets_up(one: Party) -> bool:

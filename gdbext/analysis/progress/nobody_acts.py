@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import MEETS, RULES, asks, awaits_answer, joins_pool, wants_lock
-from gdbext.analysis.progress.between_looks import marks_differ, ran_between
+from gdbext.analysis.progress.between_looks import ran_between
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
@@ -19,7 +19,14 @@ from gdbext.analysis.progress.own_work import (
     looked_long,
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
-from gdbext.analysis.progress.running import asks_for_file, ended_by_handlers, for_ever, handler_of, was_woken
+from gdbext.analysis.progress.running import (
+    asks_for_file,
+    ended_by_handlers,
+    for_ever,
+    handler_of,
+    has_changed,
+    was_woken,
+)
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads
@@ -115,18 +122,10 @@ def _beats(view: JobView, one: Party) -> bool:
     """Whether it naps in the very function that its thread was made for, which reports or looks again and again. Who
     naps in a function that this one calls, or changes its local variables, may be at work on what was asked."""
     nap = _own_sleep(one)
-    if nap is None or nap > SPINNING_AFTER or _has_changed(view, one):
+    if nap is None or nap > SPINNING_AFTER or has_changed(view, one):
         return False
     python = list(one.python_calls())
     return len(python) > 1 and bool(_RUNS.match(python[1].function or "") and _THREADS.search(python[1].file or ""))
-
-
-def _has_changed(view: JobView, one: Party) -> bool:
-    """Whether the local variables of its Python functions were others in one of the looks."""
-    now = one.thread.marks if one.thread is not None else ()
-    own = (look.same_process(one.process) for look in view.before)
-    before = (thread.marks for process in own if process for thread in process.threads if thread.lwp == one.lwp)
-    return any(marks_differ(marks, now) for marks in before)
 
 
 def _stands(one: Party) -> bool:
@@ -181,9 +180,9 @@ def _ran(view: JobView) -> bool:
 
 
 def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> List[Party]:
-    """Who came late to a barrier; else whose task waits for neither a result nor a message; else who has asked for
-    nothing and waits for nobody who has; else who waits for more than the end or the result of another one; else who
-    has asked; else everybody."""
+    """Who came late to a barrier; else who has a lock that another process wants; else whose task waits for neither a
+    result nor a message; else who has asked for nothing and waits for nobody who has; else who waits for more than the
+    end or the result of another one; else who has asked; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
     silent = parties_without(view.parties, _of(view, asking))
@@ -192,10 +191,17 @@ def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> 
     if not all(map(waits_for_result, asking)):  # else their tasks are what the others wait for
         owed = [one for one in owed if awaits_answer(view, one)]
     silent = parties_without(silent, owed)
-    for some in (late, inside, silent, ends, asking if owed else []):
+    for some in (late, _holding(view, asking), inside, silent, ends, asking if owed else []):
         if some:
             return _of(view, some)
     return list(view.parties)
+
+
+def _holding(view: JobView, asking: Sequence[Party]) -> List[Party]:
+    """Those whose process has a lock that another one waits for."""
+    waits = ((process.pid, wait.owner_process) for process in view.snapshot.processes for wait in process.locks)
+    owners = {owner for pid, owner in waits if owner is not None and owner != pid}
+    return [one for one in asking if one.process.pid in owners]
 
 
 def _came_late(view: JobView, one: Party) -> bool:

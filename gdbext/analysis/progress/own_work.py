@@ -17,11 +17,12 @@ from gdbext.analysis.progress.named_waits import (
     runs_until_done,
     sets_up,
     stops_something,
+    watches,
 )
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
-from gdbext.analysis.progress.running import in_own_code, is_alive, own_locks, was_woken
+from gdbext.analysis.progress.running import has_changed, in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child, moves_much
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waits_for_absent_pool
 from gdbext.analysis.stacks.decisive import exits
@@ -326,7 +327,17 @@ def is_working(view: JobView, party: Party) -> bool:
         joined = threads_of(view, party.index)
     if any(is_active(one) or _got_lock(one) for one in joined):
         return True
-    return party.kind in FED_KINDS and not wants_lock(party) and any(map(is_active, _side_threads(view, party)))
+    if party.kind not in FED_KINDS or wants_lock(party):
+        return False
+    return any(map(is_active, _side_threads(view, party))) or _is_fed_by_one(view, party)
+
+
+def _is_fed_by_one(view: JobView, party: Party) -> bool:
+    """Whether only one other thread can end its wait, and that one goes on: its local variables change from look to
+    look."""
+    others = threads_of(view, party.index, lambda one: one.helper is None)
+    others = [one for one in others if one.thread is not party.thread]
+    return len(others) == 1 and has_changed(view, others[0]) and not watches(others[0])
 
 
 def _naps_alone(view: JobView, party: Party) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Collection, List, Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.between_looks import ran_between, returned_between
+from gdbext.analysis.progress.between_looks import marks_differ, ran_between, returned_between
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.slow import counts_down, is_at_work, only_slow
 from gdbext.analysis.progress.waits_for_ranks import may_progress, waiting_for_others
@@ -106,6 +106,14 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
         if any(one is None or two is None or ran_between(one, two, party.id) for one, two, party in pairs):
             return False
     return True
+
+
+def has_changed(view: JobView, one: Party) -> bool:
+    """Whether the local variables of a thread's Python functions were others in one of the looks."""
+    now = one.thread.marks if one.thread is not None else ()
+    own = (look.same_process(one.process) for look in view.before)
+    before = (thread.marks for process in own if process for thread in process.threads if thread.lwp == one.lwp)
+    return any(marks_differ(marks, now) for marks in before)
 
 
 def stays_in_place(view: JobView, one: Party) -> bool:

@@ -20,6 +20,7 @@ from gdbext.model.stack import Frame, ThreadStack
 _SEMLOCK = struct.Struct("<QQQiii")  # type, semaphore, thread, count, greatest value, kind
 _TYPE = b"_multiprocessing.SemLock\0"
 _PLACE = "/dev/shm/sem."  # noqa: S108 - where glibc keeps them (sem_overview(7))
+_ACQUIRES, _PACKAGE = "_multiprocessing_SemLock_acquire", "multiprocessing/"
 _ENTERS, _FILE = "__enter__", "multiprocessing/synchronize.py"
 _MOST_BYTES = 256 << 20  # of one process that are searched
 _MOST_FOUND = 64
@@ -36,12 +37,28 @@ class Searched(NamedTuple):
 
 
 def with_owners(
-    waits: Sequence[LockWait], stacks: Sequence[ThreadStack], own: MemoryMap, all_: Sequence[Searched]
+    waits: Sequence[LockWait], stacks: Sequence[ThreadStack], own: Searched, all_: Sequence[Searched]
 ) -> Tuple[LockWait, ...]:
-    """The waits; those of `with lock:` with the thread that holds the lock. Elsewhere a semaphore may be one that
-    others post, as queues have them."""
+    """The waits; those of `with lock:` with the thread that holds the lock, and those of `lock.acquire()` in code of
+    the program itself if another process holds it: who has it and asks for it again may wait for others to release it,
+    as for a signal. Elsewhere a semaphore may be one that others post, as queues have them."""
     entering = {stack.lwp for stack in stacks if any(map(_enters, stack.calls[:_DEPTH]))}
-    return tuple(_owned(one, own, all_) if one.thread in entering else one for one in waits)
+    asking = {stack.lwp for stack in stacks if _asks(stack)}
+    found = [_owned(one, own.maps, all_) if one.thread in entering | asking else one for one in waits]
+    return tuple(
+        one if one.thread in entering or one.owner_process != own.pid else was for was, one in zip(waits, found)
+    )
+
+
+def _asks(stack: ThreadStack) -> bool:
+    """Whether a function of the program itself, and none of multiprocessing, has called `acquire`."""
+    calls = stack.calls[:_DEPTH]
+    inner = next((frame for frame in calls if frame.language == "python"), None)
+    return (
+        inner is not None
+        and _PACKAGE not in (inner.file or "")
+        and any((frame.function or "").startswith(_ACQUIRES) for frame in calls)
+    )
 
 
 def _enters(frame: Frame) -> bool:

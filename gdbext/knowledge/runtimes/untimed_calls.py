@@ -136,6 +136,12 @@ WAITS_BY_NAME = r"_*(busy_|spin_)?(wait|await|block|poll|spin)(_[a-z]\w*)?$|_*(i
 STOPS_BY_NAME = r"_*(stop|shut_?down|close|quit|terminate|tear_?down|destroy|cancel|halt)(_[a-z]\w*)?$|~\w+"
 """The last part of a function's name, as `words_of` writes it: it ends something that runs."""
 
+WATCHES_BY_NAME = (
+    r"(\w+_)?(heart_?beats?|monitor|watch(er|dog)?|report(er)?|keep_?alive|ping(er)?|log(ger)?|stat(istic)?s|progress"
+    r"|metrics|refresh(er)?|tick(er)?|timer|status)(_\w+)?$"
+)
+"""The last part of a function's name, as `words_of` writes it: what it does from time to time gives nobody a result."""
+
 SETS_UP_BY_NAME = (
     r"__init__$|_*(init(iali[sz]e)?|set_?up|bootstrap|connect|rendezvous|hand_?shake|form|join)(_[a-z]\w*)?$"
     r"|_*(accept|wait)_?(for|until|till)?_?(all_?)?(the_?)?(workers?|peers?|ranks?|members?|nodes?)(_[a-z]\w*)?$"

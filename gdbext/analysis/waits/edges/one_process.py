@@ -15,7 +15,7 @@ from gdbext.analysis.waits.thread_numbers import Threads
 from gdbext.knowledge.frames.idle import ACCEPT, PYTHON_ACCEPT
 from gdbext.knowledge.frames.system.libc import JOINS as JOINS_OF_THREADS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, CHILD_ENDED, KEYBOARD, NO_OWNER, TOLD_TO_END
-from gdbext.model.codes import ReadState
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.evidence import Evidence
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import KINDS, LockWait, Peer
@@ -122,13 +122,21 @@ def _waits(view: JobView, threads: Threads, process: RankSnapshot) -> Iterator[T
             yield party, nothing, _of_file(process, party, files[party.lwp or 0])
         elif wait is None:
             yield party, nothing, Missing(f"{subject} is in {where(party)}")
-        elif process.state != ReadState.OK:
+        elif not _is_known(process):
             yield party, wait, Missing("not all of the process was read")
         elif party.judged.helper is None and party.group in _OF_OTHERS:
             yield party, wait, Missing(f"{subject} waits for other ranks or the GPU")
         else:
             why = _elsewhere(threads, process, wait, party.judged.rule in JOINS_OF_THREADS)
             yield party, wait, Missing(f"{subject} {why}") if why else _strength(process, wait)
+
+
+def _is_known(process: RankSnapshot) -> bool:
+    """Whether it is known of all its threads what they wait for. Of a copy, stacks may lack their outer end."""
+    if process.state == ReadState.OK:
+        return True
+    copied = process.given is Given.LIVE and process.state == ReadState.PARTIAL
+    return copied and all(thread.frames and thread.syscall for thread in process.threads)
 
 
 def _of_file(process: RankSnapshot, party: Party, peer: Peer) -> Maybe[str]:
