@@ -62,9 +62,9 @@ THIRTIETH: Tuple[Live, ...] = (
     Live(N, "wakes-one-of-its-waiters", EITHER),
     # SophistSolutions/Stroika#766: it has the value to read, and asks for it to write
     Live(N, "writes-what-it-reads", EITHER),
-    # ml-explore/mlx#1738: a scheduler that is ended with the process gives each stream a task and waits for it, and the
-    # threads of the streams have ended before that. Doubtful: what ends them is a handler of the program here
-    Live(N, "synchronizes-at-the-end", (EXIT, *EITHER)),
+    # discord/discord-rpc#134: what holds the thread for input and output is ended with the process, and waits for that
+    # thread, which has ended before without a word. Doubtful: what ends it is a handler of the program here
+    Live(N, "holds-its-thread-to-the-end", (EXIT, *EITHER)),
     # scylladb/scylladb#590: without requests, its shards ask for some all the time
     Live(N, "shards-poll", (HEALTHY,)),
     # awolverp/cachebox#84: a value is dropped with the lock of the cache, its finaliser collects garbage, and the walk
@@ -73,8 +73,12 @@ THIRTIETH: Tuple[Live, ...] = (
     # risingwavelabs/risingwave#3196: a task waits for room in a loop that never lets another task run, and the one that
     # makes room is among those. Doubtful: it looks now and then, and may be left open
     Live(T, "waits-without-a-yield", (OTHER, LOCKS, OPEN)),
-    # ecmwf/fdb#292: with the lock of the interpreter it waits for room to read, which a thread has that wants that lock
-    Live(T, "opens-a-second-handle", (GIL,)),
+    # pymssql/pymssql#540: with the lock of the interpreter it waits for the database, and what it says goes through a
+    # proxy that is a thread here
+    Live(T, "selects-through-its-proxy", (GIL,)),
+    # mlflow/mlflow#23466: a hook imports, with the lock of all hooks, what another thread is about to import, and that
+    # one wants the lock of the hooks to find it
+    Live(T, "hooks-after-an-import", (LOCKS,)),
     # duplicati/duplicati#3084: it reads and compacts what is in the backup, for two days, and shows nothing
     Live(T, "compacts-its-backup", (HEALTHY,)),
     # vllm-project/vllm#3182: a tensor after the other is taken from the file and copied
@@ -84,8 +88,8 @@ THIRTIETH: Tuple[Live, ...] = (
     Live(E, "sends-with-one-lock", (MISSING, *EITHER), (("b",),), ("main", "a", "b"), needs="zmq"),
     # n8n-io/n8n#19084: the result is larger than a pipe, and the process that gave it is waited for first
     Live(E, "waits-for-its-runner", EITHER, (("main",), ("child",), ("main", "child")), _CHILD),
-    # a710128/nanovllm-voxcpm#84: the worker was killed, and nobody looks whether it lives. Only the cause counts, as the
-    # one to blame is no process any more. As an event loop at rest it may be left open
+    # a710128/nanovllm-voxcpm#84: the worker was killed, and nobody looks whether it lives. Only the cause counts, as
+    # the one to blame is no process any more. As an event loop at rest it may be left open
     Live(E, "asks-a-dead-worker", (OTHER, MISSING, LOCKS, OPEN)),
     # alfredodeza/remoto#62: it reads the output to its end, and the remote side writes into the other pipe
     Live(E, "reads-output-first", EITHER, (("main",), ("tool",), ("main", "tool")), ("main", "tool"), ("main",)),
