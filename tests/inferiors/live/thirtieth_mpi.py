@@ -145,7 +145,7 @@ def warns_in_its_barrier():
     """Healthy, as MP-Gadget/MP-Gadget#278: the particles are close together, and most of the work is that of one rank.
     The others are in a barrier that tests whether all have come, and says when that takes long."""
     comm = world()
-    particles = numpy.random.default_rng(RANK).random((6000 if RANK == 2 else 200, 3))
+    particles = numpy.random.default_rng(RANK).random((4000 if RANK == 2 else 200, 3))
     for step in range(1_000_000):
         if step == 1:
             at(RANK)

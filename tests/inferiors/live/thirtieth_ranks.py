@@ -177,10 +177,11 @@ class SymmetricPool:
         self.free += size
 
 
+SCRATCH = {"narrow": 1 << 12, "wide": 1 << 15}
+
+
 class Tuner:
     """Takes the fastest tactic of a kernel, by the times that it has measured here."""
-
-    SCRATCH = {"narrow": 1 << 12, "wide": 1 << 15}
 
     def __init__(self, times):
         self.times = times
@@ -198,7 +199,7 @@ def tunes_on_its_own():
     times = {"narrow": 1.02, "wide": 1.01} if RANK == 2 else {"narrow": 1.01, "wide": 1.02}
     tuner, pool = Tuner({144: times}), SymmetricPool(1 << 14)
     for batch in (160, 152, 144, 136):
-        scratch = Tuner.SCRATCH[tuner.choose(batch)]
+        scratch = SCRATCH[tuner.choose(batch)]
         if batch == 144:
             at(RANK)
         pool.take(scratch)
