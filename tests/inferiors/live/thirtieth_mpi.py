@@ -88,20 +88,19 @@ class Wells:
     def __init__(self, comm):
         self.comm, self.rates = comm, numpy.full(4, 1.0 + RANK)
 
+    def sum(self, value):
+        total = numpy.zeros(1)
+        self.comm.Allreduce(numpy.array([float(value)]), total)
+        return float(total[0])
+
     def solve(self, length):
         work_for(0.01)
-        residual = numpy.array([abs(self.rates).sum() * length])
-        from mpi4py import MPI
-
-        self.comm.Allreduce(MPI.IN_PLACE, residual)
+        self.sum(abs(self.rates).sum() * length)
         self.rates *= 0.9
-
-    def group_rates(self):
-        return self.comm.allreduce(float(self.rates.sum()))
 
     def send_to_master(self):
         with open(in_folder("group"), "w") as file:
-            file.write(f"{self.group_rates()}\n")
+            file.write(f"{self.sum(self.rates.sum())}\n")
 
 
 def sums_in_the_first_rank():
