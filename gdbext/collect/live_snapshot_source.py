@@ -9,6 +9,7 @@ from typing import Iterable, Mapping, Optional, Tuple
 from gdbext.capture.copies.thread_status import thread_state
 from gdbext.capture.nccl.pointer_search import search_result
 from gdbext.capture.without_stop import kernel_threads
+from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.rank_locks import Neighbours
 from gdbext.model.activity import Activity
@@ -88,4 +89,5 @@ def _with_times(stack: ThreadStack, times: Optional[kernel_threads.ThreadTimes])
     """The stack with what /proc told of its thread."""
     if times is None:
         return stack
-    return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=times.syscall)
+    syscall = as_begun(times.syscall, stack)
+    return replace(stack, name=times.name, state=times.state, wchan=times.wchan or None, syscall=syscall)

@@ -7,7 +7,6 @@ import pytest
 
 from gdbext.analysis.causes.log_quotes import excerpt
 from gdbext.analysis.logs.lines_of_logs import Line
-from gdbext.analysis.progress.running import for_ever
 from gdbext.analysis.verdict.judge import judge
 from gdbext.knowledge.log_lines import LOG_RULES
 from gdbext.model.activity import Activity, Child
@@ -109,24 +108,12 @@ TERM = ("poll@libc.so.6", "zmq_ctx_term@libzmq.so.5", "Context.term@zmq/sugar/co
 
 
 def test_the_end_of_a_context_waits_for_its_sockets():
-    one = process(0, stack(*TERM, *MAIN, syscall=(219, 1, 1, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0))
+    one = process(0, stack(*TERM, *MAIN, syscall=(7, 1, 1, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0))
     found = over_time(one)
     assert (found.cause, found.confidence) == ("destructor-or-teardown", "low")
     assert "until all sockets of that context are closed" in found.summary
     assert "linger=0" in found.remedies[0].action
     assert not over_time(one, seconds=5.0).finding
-
-
-@pytest.mark.parametrize(
-    ("inner", "call", "endless"),
-    [
-        ("__GI___poll@libc.so.6", (219, 1, 1, 0xFFFFFFFF, 0, 0, 0), True),
-        ("__GI___poll@libc.so.6", (219, 1, 1, 500, 0, 0, 0), False),
-        ("clock_nanosleep@libc.so.6", (219, 1, 1, 0xFFFFFFFF, 0, 0, 0), False),
-    ],
-)
-def test_a_poll_that_was_interrupted_goes_on_with_its_limit(inner, call, endless):
-    assert for_ever(stack(inner, "main@engine", syscall=call)) is endless
 
 
 def test_a_forked_child_waits_for_the_pool_of_its_parent_in_code_without_names():

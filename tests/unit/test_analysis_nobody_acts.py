@@ -380,3 +380,25 @@ def test_a_manager_whose_own_object_waits_is_no_idle_server(serves, culprits):
     calls = process(0, still(*CALLS, call=READ), peers=(Peer(100, "unix socket:[7]", (101,), ("S",), ("python",)),))
     client = still(*serves, "serve_client@multiprocessing/managers.py:273", call=READ if serves is NEXT_CALL else FUTEX)
     assert verdict(calls, process(1, MANAGES, client)).culprits == culprits
+
+
+POLLS_FOR_TASKS = ("poll@libc.so.6", "select_poll_poll@python3", "unix_poll@pebble/pool/channel.py:59")
+
+
+def manager(cpu):
+    frames = ("clock_nanosleep@libc.so.6", "time_sleep@python3", "pool_manager_loop@pebble/pool/process.py:183", *MAIN)
+    return stack(*frames, state="S", syscall=NAP, sleeps=0.2, switches=9, cpu=cpu)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cpu", "ends", "cause"),
+    [(21.0, 0.001, 100, "other"), (3.0, 0.001, 100, "unknown"), (21.0, 0.5, 100, "not-a-hang"),
+     (21.0, 0.001, 880, "unknown")],
+    ids=["nobody has it", "for a short time", "the parent works", "another program may send tasks"],
+)  # fmt: skip
+def test_a_pool_whose_workers_wait_for_tasks_while_their_parent_waits_for_a_result(seconds, cpu, ends, cause):
+    peer = Peer(101, "unix socket:[9]", (ends,), ("S",), ("python",))
+    worker = process(1, still(*POLLS_FOR_TASKS, call=(7, 1, 1, 0xFFFFFFFF, 0, 0, 0)), peers=(peer,))
+    now = live(process(0, still(*RESULT, "main@engine.py:9"), manager(cpu)), worker)
+    found = judge(replace(now, taken_at=seconds), replace(now, taken_at=0.0)).verdict
+    assert (found.cause, found.culprits) == (cause, (0,) if cause == "other" else ())

@@ -43,7 +43,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU, NO_RATE, WRITTEN_PER_SECOND
 from gdbext.knowledge.frames.python.python_helpers import SERVER_THREAD
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, YIELD
 from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.job import RankSnapshot
@@ -114,28 +114,6 @@ def only_naps(party: Party) -> bool:
     if activity.read_bytes or activity.written_bytes or busy_child(party) is not None:
         return False
     return not any(one.switches for one in party.process.threads if one is not thread)  # a helper may serve others
-
-
-def result_lost(view: JobView) -> Optional[Candidate]:
-    """A parent waits for the result of a pool, whose workers all wait for tasks."""
-    idle = [party for party in view.parties if party.judged.rule == POOL_WORKER]
-    waiting = [party for party in view.parties if waits_for_result(party)]
-    if not idle or not waiting or not is_independent_job(view) or len(idle) + len(waiting) < len(view.parties):
-        return None
-    if any(thread.switches for process in view.snapshot.processes for thread in process.threads):
-        return None
-    summary = (
-        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} for a result in {where(waiting[0])}, and {who(idle)} "
-        f"{verb(idle, 'waits', 'wait')} for tasks: no worker is running that task. A killed worker loses its task, and "
-        "a result that cannot be unpickled ends the thread that reads results."
-    )
-    return Candidate(
-        cause="other",
-        confidence="medium",
-        summary=summary,
-        culprits=tuple(waiting),
-        evidence=evidence_of(waiting, idle),
-    )
 
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
@@ -472,5 +450,5 @@ def _computes(one: Party) -> bool:
     return (thread.cpu or 0.0) >= CHILD_CPU
 
 
-LOST = (result_lost, starved)
+LOST = (starved,)
 PATTERNS = (works_inside, followers_wait, cannot_tell, amid_something)

@@ -19,7 +19,6 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.cpython_frames import HANDLES_SIGNALS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
-from gdbext.knowledge.runtimes.system_calls import POLL, RESTART
 from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import RankSnapshot
@@ -28,7 +27,6 @@ from gdbext.model.missing import Missing
 from gdbext.model.stack import ThreadStack
 from gdbext.model.text.patterns import regex
 
-_POLLS = regex(r"_*(GI_+)?_*poll$")
 _HANDLES = regex(HANDLES_SIGNALS)
 _Place = List[Tuple[Optional[str], Optional[int]]]
 
@@ -172,8 +170,6 @@ def ended_by_handlers(party: Party) -> bool:
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
     call = thread.syscall
-    if call and call[0] == RESTART and _POLLS.match(next((one.function or "" for one in thread.calls[:1]), "")):
-        call = (POLL, *call[1:])  # as it goes on after it was interrupted, with the arguments that it had
     if not call or call[0] not in UNTIMED:
         return False
     timeout = UNTIMED[call[0]]

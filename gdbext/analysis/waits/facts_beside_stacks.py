@@ -70,6 +70,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *engine_start.LOST,
         *polls_alone.LOST,
         *no_room.LOST,
+        *results_elsewhere.LOST,
         *own_work.LOST,
         *at_rest.LOST,
     ),

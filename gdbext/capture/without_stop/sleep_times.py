@@ -11,6 +11,7 @@ from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory.futexes import syscall_of
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.overlapping_pieces import Pieces
+from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.knowledge.runtimes.system_calls import CLOCK_NANOSLEEP, NANOSLEEP
 from gdbext.model.stack import ThreadStack
 
@@ -28,7 +29,7 @@ def with_sleep_times(stacks: Sequence[ThreadStack], copy: ProcessCopy) -> Tuple[
         return tuple(stacks)
     registers = {thread.tid: thread.registers for thread in copy.threads}
     pieces = Pieces(copy.blocks)
-    return tuple(replace(stack, sleeps=_left(registers.get(stack.lwp or 0, ()), pieces)) for stack in stacks)
+    return tuple(replace(stack, sleeps=_left(stack, registers.get(stack.lwp or 0, ()), pieces)) for stack in stacks)
 
 
 def until_awake(processes: Mapping[int, Sequence[ThreadStack]]) -> float:
@@ -41,12 +42,12 @@ def until_awake(processes: Mapping[int, Sequence[ThreadStack]]) -> float:
     return max((one + _MARGIN for one in ends if one <= _LONGEST), default=0.0)
 
 
-def _left(registers: Sequence[int], pieces: Pieces) -> Optional[float]:
+def _left(stack: ThreadStack, registers: Sequence[int], pieces: Pieces) -> Optional[float]:
     def read(address: int, size: int) -> Optional[bytes]:
         data = pieces.cut(address, size).data
         return data if len(data) == size else None
 
-    return sleep_left(syscall_of(registers), read)
+    return sleep_left(as_begun(syscall_of(registers), stack), read)
 
 
 def sleep_left(call: Optional[Sequence[int]], read: Callable[[int, int], Optional[bytes]]) -> Optional[float]:

@@ -21,6 +21,7 @@ from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.symbols.environ import read_environ, recorded
 from gdbext.capture.without_stop.before_stop import BeforeStop
 from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
@@ -248,6 +249,7 @@ def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
     times, switches = before.times.get(tid), before.switches.get(tid)
     if times is None:
         return stack
+    syscall = as_begun(times.syscall, stack)
     return replace(
         stack,
         name=times.name or stack.name,
@@ -256,8 +258,8 @@ def _with_times(stack: ThreadStack, subject: Subject) -> ThreadStack:
         switches=switches,
         still=0 if switches == 0 else None,
         wchan=times.wchan,
-        syscall=times.syscall,
-        sleeps=sleep_left(times.syscall, ProcessMemory(subject.rank.process.pid).read),
+        syscall=syscall,
+        sleeps=sleep_left(syscall, ProcessMemory(subject.rank.process.pid).read),
     )
 
 

@@ -318,6 +318,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "nobody",
             "messages",
             "result_lost",
+            "nobody_has_the_task",
             "held_up",
             "message_lost",
             "lock-file",
@@ -330,7 +331,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the stack of a waiting rank does not show what the GPU runs: a spinning kernel (90-100 % utilisation at low "
         "power; a custom all-reduce whose flag is never written), a lost network packet and a slow step look the same",
         "home-ops#13342; vllm-project/vllm#8410; NVIDIA/nccl#1730",
-        ("cannot_tell", "amid_something", "some_stand"),
+        ("cannot_tell", "amid_something", "some_stand", "nobody_here_has_the_task"),
     ),
     *LATE_SIGNATURES,
 )
