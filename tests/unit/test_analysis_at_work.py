@@ -779,3 +779,24 @@ def test_ranks_that_run_in_one_call_of_mpi_may_call_it_again_and_again():
     assert found.finding and found.summary.endswith("or the step takes longer than gdbext looked.")
     moved = [replace(one, threads=(replace(one.threads[0], marks=(3, 5)),)) for one in ranks]
     assert judge(replace(later, processes=tuple(moved))).verdict.cause == "not-a-hang"
+
+
+def test_event_loops_that_use_a_good_part_of_a_core_work_for_who_waits():
+    waits = stack("pthread_cond_wait@libc.so.6", "receiver::wait@actor", "main@actor", syscall=FUTEX, switches=0,
+                  state="S")  # fmt: skip
+    loop = ("asio::detail::posix_event::wait@actor", "asio::detail::scheduler::run@actor", *ENTRY)
+    for cpu, cause in ((0.06, "not-a-hang"), (0.001, "unknown")):
+        loops = [stack(*loop, syscall=FUTEX, switches=900, state="S", cpu=cpu) for _ in range(8)]
+        assert verdict(process(0, waits, *loops)).cause == cause
+
+
+def test_who_runs_one_command_after_the_other_is_at_work():
+    asks = stack(*GETS, "ask@program.py:5", *MAIN, syscall=READ, switches=0, state="S")
+    builds = ("wait4@libc.so.6", "os_waitpid@python3", "Popen.wait@/usr/lib/python3.11/subprocess.py:1264")
+    idle = stack(*ACCEPTS, *MAIN, syscall=(288, 3, 0, 0, 0, 0, 0), switches=0, state="S")
+    handler = stack(*builds, "build@server.py:9", "do_POST@server.py:3", syscall=(61, 9, 0, 0, 0, 0, 0), state="S",
+                    switches=3)  # fmt: skip
+    ends = Peer(100, "tcp 127.0.0.1:1 - 127.0.0.1:2", (101,), ("S",), ("python",))
+    for replaced, cause in ((1, "not-a-hang"), (0, "unknown")):
+        server = process(1, idle, handler, activity=Activity(2.0, replaced=replaced))
+        assert verdict(process(0, asks, peers=(ends,)), server).cause == cause

@@ -6,6 +6,8 @@ import pytest
 
 from gdbext.model.activity import Activity
 from gdbext.model.locks import LockWait
+from gdbext.model.stack import Frame
+from gdbext.model.tasks import PythonTask
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, MAIN, lasting, process
 from tests.unit.test_analysis_kept_lock import seen
@@ -58,3 +60,26 @@ def test_nor_where_it_went_on_or_was_not_looked_at_for_long():
     assert not seen(process(0, elsewhere, **QUIET), process(0, YIELDS, **QUIET)).culprits
     assert not lasting(process(0, YIELDS, **QUIET), seconds=5.0).culprits
     assert not lasting(process(0, replace(YIELDS, left=3), **QUIET)).culprits
+
+
+def napping_task(*, sleeps=0.01, marks=(1, 2), tasks=1):
+    calls = (
+        "SharedBuffer.write@buffer.py:72",
+        "Handle._run@asyncio/events.py:80",
+        "BaseEventLoop.run_forever@asyncio/base_events.py:607",
+    )
+    naps = ("clock_nanosleep@libc.so.6", "time_sleep@python3")
+    nap = stack(*naps, *calls, *MAIN, state="S", sleeps=sleeps, switches=200, cpu=0.001, marks=marks,
+                syscall=(230, 1, 1, 1, 0, 0, 0))  # fmt: skip
+    flush = PythonTask(100, (Frame(function="SharedBuffer.flush", file="buffer.py", line=62, language="python"),))
+    return process(0, nap, tasks=(flush,) * tasks, **QUIET)
+
+
+def test_a_task_that_sleeps_in_the_thread_of_its_loop_lets_no_other_task_run():
+    found = lasting(napping_task())
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0,))
+    assert "1 other task of that loop cannot run meanwhile" in found.summary
+    assert lasting(napping_task(), seconds=3.0).decided_by is not None
+    for other in (napping_task(sleeps=5.0), napping_task(tasks=0)):
+        assert "cannot run meanwhile" not in lasting(other).summary
+    assert "cannot run meanwhile" not in seen(napping_task(marks=(1, 3)), napping_task()).summary

@@ -108,6 +108,14 @@ def test_who_keeps_the_gil_while_only_its_own_process_can_answer_is_named(fields
 ITS_OWN = "the other end of that connection is in the same process"
 
 
+def test_others_that_wait_for_the_same_process_bring_no_answer():
+    reads = stack("recv@libc.so.6", "copy@proxy.py:9", syscall=READ, state="S", switches=0)
+    proxy = receives(reads)
+    back = Peer(120, "tcp 127.0.0.1:3 - 127.0.0.1:4", (100,), ("S",), ("python",))
+    assert ITS_OWN in over_time(replace(proxy, peers=(*proxy.peers, back))).summary
+    assert ITS_OWN not in over_time(replace(proxy, peers=(*proxy.peers, replace(back, processes=(200,))))).summary
+
+
 @pytest.mark.parametrize(
     ("jobs", "seconds"),
     [

@@ -20,7 +20,7 @@ from gdbext.analysis.progress.named_waits import (
     watches,
 )
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import place_of_naps, requests_of
+from gdbext.analysis.progress.own_hangs.loop_tasks import naps_in_loop, place_of_naps, requests_of
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
 from gdbext.analysis.progress.running import has_changed, in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child, moves_much
@@ -40,10 +40,10 @@ from gdbext.analysis.view.job_view import (
 )
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, NO_RATE, WRITTEN_PER_SECOND
-from gdbext.knowledge.frames.python.python_helpers import SERVER_THREAD
+from gdbext.knowledge.causes.slow import CHILD_CPU, LOOPS_CPU, NO_RATE, WRITTEN_PER_SECOND
+from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP, SERVER_THREAD
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, YIELD
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, RUNS_COMMAND, YIELD
 from gdbext.knowledge.spinning import LONG_SLEEP, MOMENT, MOST_OF_A_MOMENT, SPINNING_AFTER
 from gdbext.model.codes import Code, Given
 from gdbext.model.job import RankSnapshot
@@ -293,7 +293,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return busy_child(party) is not None
     if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
         return True
-    if _has_joined(party) or _worked_between_tries(party):
+    if _has_joined(party) or _worked_between_tries(party) or _runs_commands(view, party):
         return True
     accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
     if accepted and any(is_active(one) for one in threads_of(view, party.index)):
@@ -307,7 +307,14 @@ def is_working(view: JobView, party: Party) -> bool:
         return True
     if party.kind not in FED_KINDS or wants_lock(party):
         return False
-    return any(map(is_active, _side_threads(view, party))) or _is_fed_by_one(view, party)
+    fed = _is_fed_by_one(view, party) or _loops_work(view, party)
+    return fed or any(map(is_active, _side_threads(view, party)))
+
+
+def _loops_work(view: JobView, party: Party) -> bool:
+    """Whether its event loops, in threads beside it, use a good part of a core: they run functions of the program."""
+    loops = threads_of(view, party.index, lambda one: one.helper == EVENT_LOOP)
+    return sum(one.thread.cpu or 0.0 for one in loops if one.thread is not None) >= LOOPS_CPU
 
 
 def _is_fed_by_one(view: JobView, party: Party) -> bool:
@@ -322,7 +329,7 @@ def _naps_alone(view: JobView, party: Party) -> bool:
     """Whether it looks again and again for a lock that nobody else can let go, or whether something has ended or a
     file's lock is free, and neither a thread nor a child of it works; one that only naps as well may feed what it waits
     for."""
-    if naps_for_lock(party):
+    if naps_for_lock(party) or naps_in_loop(view, party):
         return True
     if not naps_for_others(party) or busy_child(party) is not None:
         return False
@@ -345,6 +352,13 @@ def _has_joined(party: Party) -> bool:
     left = party.thread.left or 0 if party.thread is not None else 0
     ended = party.judged.rule == _JOIN and left > (party.judged.frame or 0)
     return ended and not any(_TIMED.search(name) for name in calls_of(party))
+
+
+def _runs_commands(view: JobView, party: Party) -> bool:
+    """Whether a thread of it runs one command after the other: the one that it waited for at first is over."""
+    activity = party.process.activity
+    own = threads_of(view, party.index) if activity is not None and activity.replaced else ()
+    return any(one.judged.rule == RUNS_COMMAND for one in own)
 
 
 def _worked_between_tries(party: Party) -> bool:

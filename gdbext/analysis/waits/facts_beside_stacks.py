@@ -48,6 +48,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         changing_hands.changing_hands,
         *kept_lock.PATTERNS,
         *no_room.PATTERNS,
+        *polls_alone.PATTERNS,
         *stops_in_vain.PATTERNS,
         *at_rest.PATTERNS,
         *results_elsewhere.PATTERNS,

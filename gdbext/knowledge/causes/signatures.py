@@ -304,6 +304,8 @@ SIGNATURES: Tuple[Signature, ...] = (
             "stopped_by_signal",
             "end_not_seen",
             "nobody_changes_it",
+            "loop_held_up",
+            "may_hold_up_loop",
             "end_not_told",
             "may_be_told_to_end",
             "room_not_made",

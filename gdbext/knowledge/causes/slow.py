@@ -103,5 +103,7 @@ WRITTEN_PER_SECOND = 1 << 15
 heartbeats are less."""
 CHILD_CPU = 0.1
 """Fraction of a core from which a child works."""
+LOOPS_CPU = 0.3
+"""Fraction of a core, of all event loops of a process together, from which these do more than to look for events."""
 NO_RATE = 0.005
 """Fraction of a core below which a thread did nothing: to be stopped by a look takes some."""

@@ -35,7 +35,8 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
 }
 """By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
 
-CHILD_WAITS: Tuple[str, ...] = ("os-child", "os-spawn", "python-child", "python-subprocess")
+RUNS_COMMAND = "python-subprocess"
+CHILD_WAITS: Tuple[str, ...] = ("os-child", "os-spawn", "python-child", RUNS_COMMAND)
 """Frame rules of a wait for a child process."""
 
 LOADER_WAITS: Tuple[str, ...] = ("python-loader",)

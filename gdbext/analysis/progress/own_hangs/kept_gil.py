@@ -69,7 +69,7 @@ def keeps_gil_for_itself(view: JobView) -> Optional[Candidate]:
         if keeper is None or not starved or not stood(view, [keeper]):
             continue
         others = (one for one in threads if one.lwp != keeper.lwp and one.judged.helper is None)
-        if not all(one.kind == "gil" or one.judged.idle for one in others):
+        if not all(one.kind == "gil" or one.judged.idle or (waits_for_itself(one) and stands(one)) for one in others):
             continue
         summary = (
             f"{start(who([keeper]))} holds Python's GIL while it waits for data in {where(keeper)}; the other end of "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Dict, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from gdbext.analysis.progress.pool_tasks import stands, takes_clients_alone
-from gdbext.analysis.progress.running import handler_of
+from gdbext.analysis.progress.running import handler_of, stays_in_place
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, threads_of, waits_for_itself
 from gdbext.analysis.view.places import place
@@ -33,6 +33,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
 )
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
@@ -51,6 +52,7 @@ _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _NAPS, _ENDS = regex(r"sleep$"), tuple(map(regex, (ENDS, STOPS)))
 _MOST_SHOWN = 4
+_BRIEF = 1.0  # seconds of a sleep of who looks for something again and again
 _OUTSIDE = ""
 _FROM_OUTSIDE = {_OUTSIDE, ROOM}
 
@@ -187,6 +189,15 @@ def blocks_loop(one: Party) -> bool:
     shows no frame of Python further in than the call that runs it."""
     inner = next(one.python_calls(), None)
     return inner is not None and not _OF_LOOPS.search(inner.file or "") and runs_loop(one)
+
+
+def naps_in_loop(view: JobView, one: Party) -> bool:
+    """Whether code that a loop has called sleeps briefly again and again, with the same local variables in all looks,
+    and tasks of that loop wait for their turn."""
+    nap = one.thread.sleeps if one.thread is not None and one.judged.rule in OWN_SLEEPS else None
+    if nap is None or nap > _BRIEF or not one.process.tasks:
+        return False
+    return blocks_loop(one) and stays_in_place(view, one)
 
 
 def answers_client(party: Party) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.named_waits import naps_for_others, naps_for_part, tries_lock
+from gdbext.analysis.progress.not_clear import not_clear
+from gdbext.analysis.progress.own_hangs.loop_tasks import naps_in_loop
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, listens, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import (
@@ -19,9 +21,10 @@ from gdbext.analysis.progress.running import (
 from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.activity import Activity
+from gdbext.model.text.ranges import counted
 
 
 def end_not_seen(view: JobView) -> Optional[Candidate]:
@@ -87,6 +90,49 @@ def nobody_changes_it(view: JobView) -> Optional[Candidate]:
     )
 
 
+def loop_held_up(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, a task has slept again and again in an event loop's own
+    thread, with the same local variables, and no other task of that loop could run meanwhile."""
+    loop = _napping_loop(view) if view.before and looked_long(view) else None
+    if loop is None:
+        return None
+    others = parties_without(view.parties, [loop])
+    return Candidate(
+        cause="other",
+        confidence="low",
+        summary=f"{start(_held_up(loop))}. If it looks for what one of these is to do, it never ends: wait with "
+        "`await asyncio.sleep()` there, or in another thread (asyncio.to_thread).",
+        culprits=(loop,),
+        victims=tuple(others),
+        evidence=evidence_of([loop], others),
+    )
+
+
+def may_hold_up_loop(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    loop = None if view.before and looked_long(view) else _napping_loop(view)
+    if loop is None:
+        return None
+    return not_clear(view, f"It is not clear yet whether anything hangs: {_held_up(loop)}.", evidence_of((), [loop]))
+
+
+def _held_up(loop: Party) -> str:
+    tasks = counted(len(loop.process.tasks), "other task")
+    return (
+        f"{who([loop])} sleeps again and again in {closed(where(loop))} in its event loop's thread, and {tasks} of "
+        f"that loop cannot run meanwhile"
+    )
+
+
+def _napping_loop(view: JobView) -> Optional[Party]:
+    """The only party, where it naps in its loop, and nothing else in its process acts."""
+    if not is_independent_job(view) or len(view.parties) != 1 or is_busy(view.parties[0].process.activity):
+        return None
+    loop = view.parties[0]
+    others = (one for one in threads_of(view, loop.index) if one.thread is not loop.thread)
+    return loop if naps_in_loop(view, loop) and not any(map(acts, others)) else None
+
+
 def _may_be_changed(view: JobView, others: Sequence[Party]) -> bool:
     """Whether a signal's handler, a child, or a thread that something outside may wake can change it."""
     process = view.snapshot.processes[0]
@@ -132,4 +178,5 @@ def acts(one: Party) -> bool:
     return one.thread is None or has_acted(one) or (in_own_code(one) and is_alive(one))
 
 
-LOST = (end_not_seen, nobody_changes_it)
+LOST = (end_not_seen, nobody_changes_it, loop_held_up)
+PATTERNS = (may_hold_up_loop,)
