@@ -28,6 +28,7 @@ class Served(Row):
     options: Tuple[str, ...] = TP2
 
 
+_W0 = (("worker0",),)
 _W1 = (("worker1",),)
 _CORE = (("core0",),)
 _API = (("api",),)
@@ -91,7 +92,7 @@ SECOND: Tuple[Served, ...] = (
     Served("pictures-make-room", (OTHER,), _CORE, ALONE),
     # 18304: one of two HTTP servers looks for calls of tools in an answer, in its event loop, by a pattern that takes
     # for ever
-    Served("calls-in-an-answer", (OTHER,), (("api0",),), SERVERS, asks="eight"),
+    Served("calls-in-an-answer", (OTHER,), (("api0",),), SERVERS, asks="on"),
     # 43620: worker 1 and a thread of its wait under one condition for pages of a prefiller; the one that is woken when
     # the pages for the other have come is the wrong one
     Served("pages-of-a-prefiller", (MISSING, LOCKS, OTHER), _W1),
@@ -104,14 +105,14 @@ SECOND: Tuple[Served, ...] = (
     # the core for worker 1
     Served("first-word-to-readers", (INIT, MISSING, OTHER), (("worker1",), ("core0",), ("core0", "worker1")),
            when="start"),
-    # 16334: the core opens a rendezvous of two replicas, of which nobody starts the other
-    Served("rendezvous-of-embedders", (INIT, MISSING, OTHER), _CORE, ALONE, when="start"),
+    # 16334: the only rank opens a rendezvous of two replicas, of which nobody starts the other
+    Served("rendezvous-of-embedders", (INIT, MISSING, OTHER), _W0, ALONE, when="start"),
     # 19316: the core is forked from a server that has used several threads, and converts pictures with several.
     # Doubtful: the report names the conversion, and one thread as its cure, not the fork
     Served("converts-pictures", (FORK, INIT, OTHER, LOCKS), _CORE, ALONE, when="start"),
-    # 53960: the core warms up and waits for rows of a thread that loads them; the thread waits for an event that the
-    # next order, which is behind the first, has taken over
-    Served("rows-of-an-offloader", (LOCKS, OTHER, INIT, MISSING), _CORE, ALONE, when="start"),
+    # 53960: the only rank warms up and waits for rows of a thread that loads them; the thread waits for an event that
+    # the next order, which is behind the first, has taken over
+    Served("rows-of-an-offloader", (LOCKS, OTHER, INIT, MISSING), _W0, ALONE, when="start"),
     # 24382: a request has the name of one that was given up; the core ends it in place of that one, says nothing, and
     # the server waits for its answer. Doubtful: no process stands anywhere
     Served("same-name-again", (OTHER,), (("api",), ("core0",), ("api", "core0"))),
