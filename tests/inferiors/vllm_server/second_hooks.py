@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -71,10 +72,8 @@ class _Pictures(collections.OrderedDict):
             self.drop_oldest()
 
     def drop_oldest(self) -> None:
-        try:
+        with contextlib.suppress(KeyError):
             self.used -= self.popitem(last=False)[1]
-        except KeyError:
-            self.move_on = True
 
 
 def pictures_make_room() -> None:

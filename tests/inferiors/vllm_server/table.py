@@ -116,8 +116,8 @@ SECOND: Tuple[Served, ...] = (
     # 24382: a request has the name of one that was given up; the core ends it in place of that one, says nothing, and
     # the server waits for its answer. Doubtful: no process stands anywhere
     Served("same-name-again", (OTHER,), (("api",), ("core0",), ("api", "core0"))),
-    # 32418: rank 0 has moved an expert, and its thread sends the next one; rank 1 found the lock taken and goes on to
-    # the next step: they meet in the same group in different collectives
+    # 32418: rank 0 has moved an expert, and its thread waits for the next one; rank 1 found the lock taken and goes on
+    # to the next step: they meet in the same group in different collectives
     Served("experts-on-the-move", (ORDER, MISMATCH, MISSING), _EITHER_RANK),
     # 39366: replica 1 meets for new weights, when replica 0 has begun with a request that came while it paused
     Served("weights-for-a-wave", (MISMATCH, ORDER, MISSING), (*_REPLICA1, ("core0",), ("core0", "core1")), LOCKSTEP,
