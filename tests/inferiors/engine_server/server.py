@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -127,12 +128,12 @@ class Server:
             return urllib.request.urlopen(f"http://127.0.0.1:{self._port}/health", timeout=2).status == 200
         return False
 
-    def _ask(self, tokens: int, stream: bool = False, pause: float = 0.0) -> None:
+    def _ask(self, tokens: int, stream: bool = False, pause: float = 0.0, replica: str = "", **more: object) -> None:
         body = {"model": str(self._model), "prompt": "once upon a time", "max_tokens": tokens, "ignore_eos": True}
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}/v1/completions",
-            json.dumps({**body, "stream": stream}).encode(),
-            {"Content-Type": "application/json"},
+            json.dumps({**body, "stream": stream, **more}).encode(),
+            {"Content-Type": "application/json", **({"X-data-parallel-rank": replica} if replica else {})},
         )
         with urllib.request.urlopen(request) as answer:
             while answer.read(256) and not self._ended.wait(pause):
@@ -207,6 +208,37 @@ def _reads_slowly(server: Server) -> None:
         server._ask(1900, stream=True, pause=1.0)
 
 
+_SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}, "required": ["city"]}
+
+
+def _asks_a_replica(server: Server) -> None:
+    with contextlib.suppress(OSError):
+        server._ask(8, replica="0")
+
+
+def _asks_by_a_schema(server: Server) -> None:
+    with contextlib.suppress(OSError):
+        server._ask(64, ignore_eos=False, structured_outputs={"json": _SCHEMA})
+
+
+def _asks_by_a_schema_on(server: Server) -> None:
+    while not server._ended.is_set():
+        _asks_by_a_schema(server)
+
+
+def _asks_long_questions(server: Server) -> None:
+    with contextlib.suppress(OSError):
+        for number in itertools.count():
+            if server._ended.is_set():
+                return
+            server._ask(1, prompt=f"{number}" + "once upon a time " * 115)
+
+
+def _puts_to_sleep(server: Server) -> None:
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{server._port}/sleep?level=1", data=b"").read()
+
+
 CLIENTS = {
     "one": (_asks,),
     "two": (_asks, _asks),
@@ -214,4 +246,10 @@ CLIENTS = {
     "load": (_asks_on,) * 2,
     "long": (_asks_much,),
     "slow": (_reads_slowly,),
+    "on": (_asks_on,),
+    "replica": (_asks_a_replica,),
+    "schema": (_asks_by_a_schema,),
+    "schemas": (_asks_by_a_schema_on,) * 2,
+    "prompts": (_asks_long_questions,),
+    "sleep": (_puts_to_sleep,),
 }

@@ -6,9 +6,11 @@ import asyncio
 import fcntl
 import functools
 import hashlib
+import importlib
 import multiprocessing
 import os
 import socket
+import sys
 import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -285,9 +287,17 @@ def checks_weights() -> None:
     _before(_worker(), "load_model", check, rank=1)
 
 
+def _second_list():
+    folder = str(Path(__file__).resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # so that a child that is started finds it too
+    return importlib.import_module("second_hooks")
+
+
 def register() -> None:
     """The entry point of the plugin, called in every process of the server."""
-    hook = globals().get(_NAME.replace("-", "_"))
+    name = _NAME.replace("-", "_")
+    hook = globals().get(name) or getattr(_second_list(), name, None)
     if hook is not None and not getattr(hook, "done", False):
         hook()
         hook.done = True

@@ -15,6 +15,10 @@ def _words(model: str, port: str) -> Tuple[str, ...]:
 
 def _role(title: str) -> str:
     number = "1" if title.endswith("1") else "0"
+    if title.startswith("VLLM::APIServer_"):
+        return f"api{number}"
+    if title == "VLLM::DPCoordinator":
+        return "coordinator"
     if title.startswith("VLLM::EngineCore"):
         return f"core{number}"
     return f"worker{number}" if title.startswith("VLLM::Worker") else ""
