@@ -9,7 +9,7 @@ from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.locks_in_memory import futexes, lock_context, mutex_owners, process_locks, python_rlocks
 from gdbext.capture.memory.process_memory import ProcessMemory
 from gdbext.capture.symbols.global_variables import variable_in
-from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.capture.without_stop.polled_file import calls_for_files
 from gdbext.capture.without_stop.sleeping_threads import asleep_in
 from gdbext.collect.one_rank import LiveRank
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
@@ -78,7 +78,7 @@ class Neighbours:
     def peers(self, rank: LiveRank, stacks: Sequence[ThreadStack]) -> Tuple[Peer, ...]:
         """What threads of the rank wait for from other processes."""
         read = ProcessMemory(rank.pid).read
-        calls = {tid: as_read_or_write(call, read) for tid, call in _lasting_calls(rank, stacks).items()}
+        calls = calls_for_files(_lasting_calls(rank, stacks), stacks, read)
         found = waits_for(self.proc, rank.pid, calls, asleep_in)
         return (*found, *tried_locks(self.proc, rank.pid, stacks))
 

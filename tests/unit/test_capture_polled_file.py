@@ -4,9 +4,10 @@ import struct
 
 import pytest
 
-from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.capture.without_stop.polled_file import as_read_or_write, calls_for_files
 from gdbext.knowledge.runtimes.system_calls import FUTEX, POLL, PPOLL, READ, WRITE
 from gdbext.knowledge.runtimes.untimed_calls import POLLED
+from tests.unit.stacks import stack
 
 EVER = 0xFFFFFFFF
 
@@ -48,3 +49,14 @@ def test_several_files(files, found):
     call = (POLL, 0x10, 2, EVER, 0, 0, 0)
     data = b"".join(struct.pack("<ihh", descriptor, events, 0) for descriptor, events in files)
     assert tuple(as_read_or_write(call, lambda _, size: data if size == 16 else None)) == (found or call)
+
+
+def test_a_poll_of_zeromq_is_for_no_file():
+    calls = dict.fromkeys((1, 2, 3), (POLL, 16, 1, EVER, 0, 0, 0))
+    stacks = [
+        stack("poll@libc.so.6", "??@/site-packages/pyzmq.libs/libzmq-2f02442c.so.5", "zmq_msg_recv@libzmq.so.5", lwp=1),
+        stack("poll@libc.so.6", "zmq::signaler_t::wait@engine", "recv@engine", lwp=2),
+        stack("poll@libc.so.6", "select_poll_poll@python3", "zmq_loop@loop.py:4", lwp=3),
+    ]
+    found = calls_for_files(calls, stacks, lambda _, size: struct.pack("<ihh", 7, 1, 0) if size == 8 else None)
+    assert found == {3: (READ, 7, 0, 0, 0, 0, 0)}

@@ -1,16 +1,33 @@
-"""A poll(2) without a time-out, as the read or write that it waits to make."""
+"""A poll(2) without a time-out, as the read or write that it waits to make; none where a library polls to be woken up."""
 
 from __future__ import annotations
 
 import struct
-from typing import Callable, Optional, Sequence
+from typing import Callable, Mapping, Optional, Sequence
 
 from gdbext.knowledge.runtimes.system_calls import POLL, PPOLL, READ, WRITE
 from gdbext.knowledge.runtimes.untimed_calls import POLLED, UNTIMED
+from gdbext.model.stack import Frame, ThreadStack
+from gdbext.model.text.patterns import regex
 
 _POLLFD = struct.Struct("<ihh")  # fd, events, revents (poll(2))
 _TO_READ, _TO_WRITE = 0x1, 0x4  # POLLIN, POLLOUT
 _MOST_FILES = 8
+_ZEROMQ, _OF_ZEROMQ = regex(r"(^|/)(lib|_)zmq[^/]*$"), regex(r"zmq(::|_)")
+
+
+def calls_for_files(
+    calls: Mapping[int, Sequence[int]], stacks: Sequence[ThreadStack], read: Callable[[int, int], Optional[bytes]]
+) -> Mapping[int, Sequence[int]]:
+    """The calls (by LWP) of threads with these stacks, polls as `as_read_or_write` has them. Inside of ZeroMQ one polls
+    a file of the process itself, to be woken up by the library's thread, which has the connections: left out."""
+    woken = {one.lwp for one in stacks if any(map(_is_of_zeromq, one.calls[1:2]))}
+    found = {tid: call for tid, call in calls.items() if tid not in woken or call[0] not in (POLL, PPOLL)}
+    return {tid: as_read_or_write(call, read) for tid, call in found.items()}
+
+
+def _is_of_zeromq(frame: Frame) -> bool:
+    return bool(_ZEROMQ.search(frame.module or "") or _OF_ZEROMQ.match(frame.function or ""))
 
 
 def as_read_or_write(call: Sequence[int], read: Callable[[int, int], Optional[bytes]]) -> Sequence[int]:

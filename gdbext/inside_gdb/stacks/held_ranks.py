@@ -20,7 +20,7 @@ from gdbext.capture.python.runtime import interpreter_of
 from gdbext.capture.python.thread_facts import resolve_all
 from gdbext.capture.symbols.environ import read_environ, recorded
 from gdbext.capture.without_stop.before_stop import BeforeStop
-from gdbext.capture.without_stop.polled_file import as_read_or_write
+from gdbext.capture.without_stop.polled_file import calls_for_files
 from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
@@ -148,8 +148,8 @@ class _HeldReading(ProcessReading):
             return ()
         proc, pid = ProcFS(), self.process.pid
         read = ProcessMemory(pid).read
-        calls = {one.lwp: as_read_or_write(one.syscall, read) for one in stacks if one.lwp and one.syscall}
-        return (*waits_for(proc, pid, calls), *tried_locks(proc, pid, stacks))
+        calls = {one.lwp: one.syscall for one in stacks if one.lwp and one.syscall}
+        return (*waits_for(proc, pid, calls_for_files(calls, stacks, read)), *tried_locks(proc, pid, stacks))
 
     def handlers(self) -> Optional[Tuple[int, ...]]:
         return None if self._is_core else ProcFS().handlers(self.process.pid)
