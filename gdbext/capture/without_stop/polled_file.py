@@ -1,4 +1,4 @@
-"""A poll(2) without a time-out, as the read or write that it waits to make; none where a library polls to be woken up."""
+"""A poll(2) without a time-out, as the read or write that it waits to make; none where a library is to be woken up."""
 
 from __future__ import annotations
 
