@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Iterator, List, Optional, Tuple
 
-from gdbext.analysis.view.candidate import Candidate, evidence_of, one_lower
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of, one_lower
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
@@ -41,14 +41,7 @@ def gpu_fault(view: JobView) -> Optional[Candidate]:
     summary = f"The GPU of {who(hit)} had a fault: {said.text}. Work on that GPU cannot complete" + (
         f", and {who(others)} {verb(others, 'waits', 'wait')} for it." if others else "."
     )
-    return Candidate(
-        cause="gpu-fault",
-        confidence="high",
-        summary=summary,
-        culprits=tuple(hit),
-        victims=tuple(others),
-        evidence=evidence_of(hit, others),
-    )
+    return blame("gpu-fault", "high", summary, hit, others)
 
 
 def shm_full(view: JobView) -> Optional[Candidate]:
@@ -85,14 +78,7 @@ def behind(view: JobView) -> Optional[Candidate]:
     what = "is in another operation than its peers" if odd else "has not launched the operation that its peers wait for"
     summary = f"No rank is making progress, and {who(suspects)} {what}: {said.text}."
     cause = "collective-mismatch" if odd else "missing-rank"
-    return Candidate(
-        cause=cause,
-        confidence="medium",
-        summary=summary,
-        culprits=tuple(suspects),
-        victims=tuple(others),
-        evidence=evidence_of(suspects, others),
-    )
+    return blame(cause, "medium", summary, suspects, others)
 
 
 def gpu_cores_alone(view: JobView) -> Optional[Candidate]:

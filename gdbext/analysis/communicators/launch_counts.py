@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from gdbext.analysis.communicators.joined_communicators import communicator_table, failure
 from gdbext.analysis.unread.open_stacks import memory_alone
 from gdbext.analysis.unread.unread_ranks import labels
-from gdbext.analysis.view.candidate import Candidate, evidence_of, one_lower
+from gdbext.analysis.view.candidate import Candidate, blame, one_lower
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
@@ -132,14 +132,7 @@ def launched_less(view: JobView) -> Optional[Candidate]:
             f"communicator {one.group.name} than {who(others)}: {one.group.notes[0]}. {start(who(late[:1]))} is in "
             f"{where(late[0])}."
         )
-        return Candidate(
-            cause="missing-rank",
-            confidence="medium",
-            summary=summary,
-            culprits=tuple(late),
-            victims=tuple(others),
-            evidence=evidence_of(late, others),
-        )
+        return blame("missing-rank", "medium", summary, late, others)
     return None
 
 
@@ -168,14 +161,7 @@ def _candidate(
         f"{note} on {group.name}" if len(groups) > 1 else note for group in groups for note in group.notes
     )
     summary = f"{text}: {notes}. {ending}."
-    return Candidate(
-        cause=cause,
-        confidence=confidence,
-        summary=summary,
-        culprits=tuple(odd),
-        victims=tuple(victims),
-        evidence=evidence_of(odd, victims),
-    )
+    return blame(cause, confidence, summary, odd, victims)
 
 
 def _parties(view: JobView, indexes: Sequence[int]) -> List[Party]:

@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from gdbext.analysis.failures.check_messages import failure_in_line
 from gdbext.analysis.failures.error_codes import by_name
 from gdbext.analysis.logs.lines_of_logs import all_lines
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, calls_of, threads
 from gdbext.analysis.view.places import place, where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -237,14 +237,7 @@ def bus_error(view: JobView) -> Optional[Candidate]:
         if shared
         else "The usual causes are a full /dev/shm and a truncated file."
     )
-    return Candidate(
-        cause="shm-too-small",
-        confidence="medium" if shared else "low",
-        summary=summary,
-        culprits=tuple(dying),
-        victims=tuple(victims),
-        evidence=evidence_of(dying, victims),
-    )
+    return blame("shm-too-small", "medium" if shared else "low", summary, dying, victims)
 
 
 PATTERNS = (ended_by_check, bus_error)

@@ -23,7 +23,7 @@ from gdbext.analysis.progress.own_work import (
 )
 from gdbext.analysis.progress.pool_tasks import inside_task, waits_for_result
 from gdbext.analysis.progress.running import for_ever, own_locks
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import (
     JobView,
     Party,
@@ -248,14 +248,7 @@ def held_up(view: JobView) -> Optional[Candidate]:
         f"No process of this program is working: {away_in}, and {who(others)} {verb(others, 'waits', 'wait')} for "
         f"other processes of the program, for example in {where(others[0])}."
     )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(away),
-        victims=tuple(others),
-        evidence=evidence_of(away, others),
-    )
+    return blame("other", "low", summary, away, others)
 
 
 def _asks_away(view: JobView, party: Party) -> bool:

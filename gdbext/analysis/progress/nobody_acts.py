@@ -28,7 +28,7 @@ from gdbext.analysis.progress.running import (
     was_woken,
 )
 from gdbext.analysis.progress.slow import busy_child
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -79,14 +79,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     )
     if first.index != blamed[0].index:
         summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."
-    return Candidate(
-        cause="other",
-        confidence="medium" if all(map(_stands, own)) and not late else "low",  # clocks alone tell who is late
-        summary=summary,
-        culprits=tuple(blamed),
-        victims=tuple(victims),
-        evidence=evidence_of(blamed, victims),
-    )
+    sure = all(map(_stands, own)) and not late  # clocks alone tell who is late
+    return blame("other", "medium" if sure else "low", summary, blamed, victims)
 
 
 def nobody_asks(view: JobView) -> bool:

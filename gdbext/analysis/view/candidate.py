@@ -74,6 +74,18 @@ def evidence_of(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[Ev
     return tuple((lines + shown_together(victims))[:MOST_EVIDENCE])
 
 
+def blame(cause: str, confidence: str, summary: str, culprits: Sequence[Party], victims: Sequence[Party]) -> Candidate:
+    """Both with what they are in as evidence."""
+    return Candidate(
+        cause=cause,
+        confidence=confidence,
+        summary=summary,
+        culprits=tuple(culprits),
+        victims=tuple(victims),
+        evidence=evidence_of(culprits, victims),
+    )
+
+
 def one_lower(confidence: str) -> str:
     """The next grade below; the lowest stays."""
     return CONFIDENCE[max(0, CONFIDENCE.index(confidence) - 1)]

@@ -10,7 +10,7 @@ from gdbext.analysis.progress.named_waits import collective_call, mains_in_colle
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_active, looked_long
 from gdbext.analysis.progress.running import has_acted, stood
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
 from gdbext.analysis.view.wording import closed, label_list, start, who
@@ -54,14 +54,7 @@ def no_rank_served(view: JobView) -> Optional[Candidate]:
         f"{differs}"
     )
     rest = parties_without(parties, odd)
-    return Candidate(
-        cause="collective-mismatch",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(odd),
-        victims=tuple(rest),
-        evidence=evidence_of(odd, rest),
-    )
+    return blame("collective-mismatch", "low", summary, odd, rest)
 
 
 def several_at_once(view: JobView) -> Optional[Candidate]:

@@ -8,7 +8,7 @@ from typing import Optional
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_working
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
@@ -64,14 +64,8 @@ def stopped_by_signal(view: JobView) -> Optional[Candidate]:
         )
         return not_clear(view, text, evidence_of(ran, others))
     what = f"{start(who(stopped))} {verb(stopped, 'is', 'are')} stopped by a signal, and {verb(stopped, 'does', 'do')}"
-    return Candidate(
-        cause="other",
-        confidence="high" if view.has_two_looks else "medium",
-        summary=f"{what} nothing before somebody sends SIGCONT (kill -CONT PID).",
-        culprits=tuple(stopped),
-        victims=tuple(others),
-        evidence=evidence_of(stopped, others),
-    )
+    summary = f"{what} nothing before somebody sends SIGCONT (kill -CONT PID)."
+    return blame("other", "high" if view.has_two_looks else "medium", summary, stopped, others)
 
 
 def _at_prompt(one: Party) -> bool:

@@ -11,7 +11,7 @@ from gdbext.analysis.progress.own_hangs.polls_alone import acts, is_busy
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long, only_naps
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import has_acted, seconds_in_place, stays_in_place
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, other_ends, parties_without, threads, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -38,14 +38,7 @@ def room_not_made(view: JobView) -> Optional[Candidate]:
         f"{who(taking)} for a message in {where(taking[0])}. Nobody makes room: a reader has ended, was "
         "not read by gdbext, or has another idea of what it has taken."
     )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(giving),
-        victims=tuple(others),
-        evidence=evidence_of(giving, others),
-    )
+    return blame("other", "low", summary, giving, others)
 
 
 def nobody_takes(view: JobView) -> Optional[Candidate]:

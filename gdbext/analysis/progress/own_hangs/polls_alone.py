@@ -18,7 +18,7 @@ from gdbext.analysis.progress.running import (
     seconds_in_place,
     stays_in_place,
 )
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
@@ -44,14 +44,7 @@ def end_not_seen(view: JobView) -> Optional[Candidate]:
         f"whether {awaited}, in {where(naps[0])}. Nothing that was read "
         f"works on it: {_nobody_else(naps)}. {reason}"
     )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(naps),
-        victims=tuple(others),
-        evidence=evidence_of(naps, others),
-    )
+    return blame("other", "low", summary, naps, others)
 
 
 def _awaited(naps: Sequence[Party]) -> Tuple[str, str]:

@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import awaits_answer
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, looked_long
 from gdbext.analysis.progress.pool_tasks import stands
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import (
     JobView,
     Party,
@@ -39,14 +39,8 @@ def request_unanswered(view: JobView) -> Optional[Candidate]:
             f"{start(who([asking]))} waits in {closed(where(asking))} for the answer to a request. It has sent that to "
             f"{who(owe)}, which {verb(owe, 'is', 'are')} idle in {closed(where(owe[0]))}: nobody works on the answer."
         )
-        return Candidate(
-            cause="other",
-            confidence="medium" if all(map(stands, asked)) else "low",  # else a timer may lead to the answer
-            summary=summary,
-            culprits=tuple(owe),
-            victims=tuple(others),
-            evidence=evidence_of(owe, others),
-        )
+        sure = all(map(stands, asked))  # else a timer may lead to the answer
+        return blame("other", "medium" if sure else "low", summary, owe, others)
     return None
 
 
@@ -67,14 +61,7 @@ def tasks_wait_for_tasks(view: JobView) -> Optional[Candidate]:
     )
     inside = [party for party in busy if matches_any(_TASK, calls_of(party))] or busy
     outside = parties_without(busy, inside)
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(inside),
-        victims=tuple(outside),
-        evidence=evidence_of(inside, outside),
-    )
+    return blame("other", "low", summary, inside, outside)
 
 
 def _requests(view: JobView) -> Iterator[Tuple[Party, List[Party]]]:
