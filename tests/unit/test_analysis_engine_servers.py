@@ -562,3 +562,32 @@ def test_a_follower_whose_leader_stands_elsewhere_waits_for_it():
     puts = ("do_futex_wait@libc.so.6", "Queue.put@queue.py:140", "note@/srv/plugin.py:5")
     found = looked(*of_sglang(RECEIVES, ANSWER, leader=puts))
     assert found.cause != "not-a-hang" and "wait for work" not in found.summary
+
+
+def picture_core(*marks, inner="_Pictures.make_room@cache.py:72", **fields):
+    """Its main thread waits for messages, and the one that takes them computes."""
+    main = waits("Queue.get@queue.py:171", f"EngineCoreProc._process_input_queue@{ENGINE}core.py:1588")
+    takes = stack("dict_get@python3", inner, f"EngineCoreProc.process_input_sockets@{ENGINE}core.py:1903",
+                  **{"state": "R", "cpu": 0.9, "switches": 90, "marks": marks, **fields})  # fmt: skip
+    return replace(process(2, main, takes), role="engine core")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "seconds", "cause"),
+    [
+        ((5, 6), (5, 7), 30.0, "other"),
+        ((5, 6), (5, 7), 3.0, "unknown"),
+        ((5, 6), (8, 7), 30.0, "not-a-hang"),
+    ],
+    ids=["in one call", "for a short time", "it took another message"],
+)
+def test_a_thread_of_the_engine_core_that_computes_in_one_call_while_requests_wait(before, now, seconds, cause):
+    jobs = [live(worker(0), picture_core(*marks), front_end(REQUEST)) for marks in (before, now)]
+    earlier = replace(jobs[0], taken_at=1000.0)
+    found = judge(replace(jobs[1], taken_at=1000.0 + seconds, earlier=(earlier,))).verdict
+    assert (found.cause, found.culprits) == (cause, (1,) if cause == "other" else ())
+    assert cause != "other" or "has been in one call for 30 s" in found.summary
+
+
+def test_nobody_waits_for_the_call_of_an_engine_without_requests():
+    assert looked(worker(0), picture_core(5, 7), front_end()).cause == "not-a-hang"

@@ -126,6 +126,14 @@ def stays_in_place(view: JobView, one: Party) -> bool:
     return bool(functions) and len(threads) == len(view.before) and all(same)
 
 
+def in_one_call(view: JobView, one: Party) -> bool:
+    """Whether the call of its innermost function of Python has not returned from look to look: in all of them the
+    functions further out have the same local variables."""
+    every = [_marks(look, one, None) for look in (*view.before, view)]
+    outer = min(map(len, every)) - 1
+    return outer > 0 and all(marks[:outer] == every[0][:outer] for marks in every)
+
+
 def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:
     """Whether a thread was in each look where it is now, with the same local variables; `gil`: and had it."""
     found = [_marks(look, one, gil) for look in (*view.before, view)]

@@ -47,6 +47,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         healthy.some_stand,
         changing_hands.changing_hands,
         *kept_lock.PATTERNS,
+        *engine_requests.PATTERNS,
         *no_room.PATTERNS,
         *polls_alone.PATTERNS,
         *stops_in_vain.PATTERNS,

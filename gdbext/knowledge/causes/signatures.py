@@ -300,6 +300,8 @@ SIGNATURES: Tuple[Signature, ...] = (
             "nobody_answers",
             "cut_off",
             "asks_itself",
+            "call_without_end",
+            "call_takes_long",
             "does_not_start",
             "stopped_by_signal",
             "end_not_seen",

@@ -23,8 +23,8 @@ from gdbext.analysis.progress.own_work import (
     works_within,
 )
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
-from gdbext.analysis.progress.running import own_locks
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.progress.running import in_one_call, own_locks
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import (
     COMMUNICATION,
     JobView,
@@ -42,7 +42,7 @@ from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
 from gdbext.model.codes import Given
-from gdbext.model.job import RankSnapshot
+from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
 
@@ -98,6 +98,46 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
         victims=tuple(parties_without(asked.fronts, blamed)),
         evidence=evidence_of(blamed, [front]),
     )
+
+
+def call_without_end(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, a thread of a process beside the ranks has computed in one
+    call of Python, while requests waited."""
+    found = _long_call(view) if view.before and looked_long(view) else None
+    if found is None:
+        return None
+    culprits = [party for party in view.parties if party.index == found.index]
+    summary = (
+        f"{start(who([found]))} has been in one call for {_seconds(view):.0f} s, in {closed(where(found))} and "
+        "requests wait. That is most likely an endless loop; a long computation looks the same."
+    )
+    return blame("other", "low", summary, culprits, parties_without(view.parties, culprits))
+
+
+def call_takes_long(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    found = None if view.before and looked_long(view) else _long_call(view)
+    if found is None:
+        return None
+    text = f"{who([found])} computes in {closed(where(found))} and requests wait."
+    return not_clear(view, f"It is not clear yet whether anything hangs: {text}", evidence_of((), [found]))
+
+
+def _long_call(view: JobView) -> Optional[Party]:
+    if view.given is not Given.LIVE or not view.has_two_looks or not (_by_coroutines(view) or _by_clients(view)):
+        return None
+    beside = [party for party in view.parties if party.process.role != RANK]
+    threads = (one for party in beside for one in threads_of(view, party.index, lambda one: one.helper is None))
+    return next((one for one in threads if _computes(one) and in_one_call(view, one)), None)
+
+
+def _computes(one: Party) -> bool:
+    return one.thread is not None and one.thread.state == "R" and (one.thread.cpu or 0.0) >= CHILD_CPU
+
+
+def _seconds(view: JobView) -> float:
+    first, last = view.before[0].snapshot.taken_at, view.snapshot.taken_at
+    return 0.0 if first is None or last is None else last + (view.snapshot.apart or 0.0) - first
 
 
 class _Asked(NamedTuple):
@@ -230,4 +270,5 @@ def _accepts(process: RankSnapshot) -> bool:
     return any(matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads)
 
 
-LOST = (nobody_answers, asks_itself)
+LOST = (nobody_answers, asks_itself, call_without_end)
+PATTERNS = (call_takes_long,)
