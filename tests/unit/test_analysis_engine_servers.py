@@ -564,6 +564,29 @@ def test_a_follower_whose_leader_stands_elsewhere_waits_for_it():
     assert found.cause != "not-a-hang" and "wait for work" not in found.summary
 
 
+READY = "MessageQueue.wait_until_ready@vllm/distributed/device_communicators/shm_broadcast.py:703"
+STARTS = "wait_for_engine_startup@vllm/v1/engine/utils.py:1398"
+RECV_FOR_EVER = (7, 1, 1, 0xFFFFFFFF, 0, 0, 0)
+
+
+def starting(*parts):
+    """Who waits where while a server starts: processes with roles."""
+    return [replace(process(at, one), role=role) for at, (role, one) in enumerate(parts)]
+
+
+def test_parts_that_all_wait_for_the_first_message_of_another_one_do_not_start():
+    ready = waits("zmq_msg_recv@libzmq.so.5", READY, call=RECV_FOR_EVER)
+    front = ("front end", waits("zmq_poll@libzmq.so.5", STARTS, call=POLLS))
+    resting = ("rank", worker(0).threads[0])
+    parts = [resting, ("rank", ready), ("engine core", ready), front]
+    found = looked(*starting(*parts))
+    assert (found.cause, found.confidence, found.culprits) == ("init-rendezvous", "low", (1, 2))
+    assert "no part is still at work" in found.summary
+    assert not looked(*starting(*parts), seconds=3.0).finding
+    loads = ("rank", stack("read@libc.so.6", "load_weights@loader.py:9", *MAIN, state="R", cpu=0.9, switches=9))
+    assert not looked(*starting(resting, loads, ("engine core", ready), front)).culprits
+
+
 def picture_core(*marks, inner="_Pictures.make_room@cache.py:72", **fields):
     """Its main thread waits for messages, and the one that takes them computes."""
     main = waits("Queue.get@queue.py:171", f"EngineCoreProc._process_input_queue@{ENGINE}core.py:1588")

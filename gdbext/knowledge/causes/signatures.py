@@ -85,7 +85,7 @@ SIGNATURES: Tuple[Signature, ...] = (
         "the set-up needs a connection to every member: a missing rank, a wrong network interface and a firewall "
         "look the same",
         "NVIDIA/nccl#1260, #1324",
-        ("set-up", "set-up-elsewhere", "set-up-alone", "told_by_log"),
+        ("set-up", "set-up-elsewhere", "set-up-alone", "told_by_log", "greeting_lost"),
     ),
     Signature(
         "network-transport",

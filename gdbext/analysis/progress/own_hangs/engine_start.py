@@ -6,10 +6,10 @@ from typing import Optional
 
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import looked_long, may_be_fed, waits_for_own_process, works_within
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import start, verb, who
+from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.engines.waits_between_parts import STARTUPS
 from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
@@ -46,6 +46,30 @@ def does_not_start(view: JobView) -> Optional[Candidate]:
     )
 
 
+def greeting_lost(view: JobView) -> Optional[Candidate]:
+    """All parts that do not rest wait until others have started, and none of these is at work: a message that one part
+    has sent to another one was lost, or a part on another host has not come."""
+    if view.given is not Given.LIVE or not view.has_two_looks or view.gone or view.unseen:
+        return None
+    waiting = [party for party in view.parties if party.judged.rule in STARTUPS]
+    others = parties_without(view.parties, waiting)
+    if len(waiting) < 2 or not all(one.judged.idle for one in others) or not all(map(_sleeps_on, waiting)):
+        return None
+    if any(works_within(view, party) for party in view.parties):
+        return None
+    first = min((party.judged.rule or "" for party in waiting), key=STARTUPS.index)  # the others wait for such parts
+    blamed = [party for party in waiting if party.judged.rule == first]
+    lead = f"{who(blamed)} {verb(blamed, 'waits', 'wait')} in {closed(where(blamed[0]))} for a message of another part"
+    if not looked_long(view):
+        text = f"It is not clear yet whether anything hangs: {lead.rstrip(',')}."
+        return not_clear(view, text, evidence_of((), waiting), waiting)
+    summary = (
+        f"The server does not start: {lead}, and no part is still at work. That message was lost, or a part that was "
+        "not read (another host) has not started."
+    )
+    return blame("init-rendezvous", "low", summary, blamed, parties_without(view.parties, blamed))
+
+
 def _sleeps_on(party: Party) -> bool:
     """Whether it sleeps in the call of the first copy, and not for a time that it has chosen."""
     thread = party.thread
@@ -60,4 +84,4 @@ def _may_be_slow(view: JobView, party: Party) -> bool:
     return away or waits_for_own_process(party)
 
 
-LOST = (does_not_start,)
+LOST = (does_not_start, greeting_lost)
