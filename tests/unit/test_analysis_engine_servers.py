@@ -612,5 +612,12 @@ def test_a_thread_of_the_engine_core_that_computes_in_one_call_while_requests_wa
     assert cause != "other" or "has been in one call for 30 s" in found.summary
 
 
+def test_a_loop_that_takes_one_message_after_the_other_is_no_call():
+    looks = [live(worker(0), picture_core(5, mark, inner=f"EngineCoreProc.process_input_sockets@{ENGINE}core.py:1900"),
+                  front_end(REQUEST)) for mark in (6, 7)]  # fmt: skip
+    found = judge(replace(looks[1], taken_at=1030.0, earlier=(replace(looks[0], taken_at=1000.0),))).verdict
+    assert found.cause == "not-a-hang"
+
+
 def test_nobody_waits_for_the_call_of_an_engine_without_requests():
     assert looked(worker(0), picture_core(5, 7), front_end()).cause == "not-a-hang"

@@ -24,7 +24,7 @@ from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
 from gdbext.model.missing import Missing
-from gdbext.model.stack import ThreadStack
+from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 
 _HANDLES = regex(HANDLES_SIGNALS)
@@ -126,12 +126,15 @@ def stays_in_place(view: JobView, one: Party) -> bool:
     return bool(functions) and len(threads) == len(view.before) and all(same)
 
 
-def in_one_call(view: JobView, one: Party) -> bool:
-    """Whether the call of its innermost function of Python has not returned from look to look: in all of them the
-    functions further out have the same local variables."""
+def lasting_call(view: JobView, one: Party) -> Optional[Frame]:
+    """The function of Python whose call has not returned from look to look, as far in as any look came: in all of them
+    those further out have the same local variables. None where one has others."""
     every = [_marks(look, one, None) for look in (*view.before, view)]
     outer = min(map(len, every)) - 1
-    return outer > 0 and all(marks[:outer] == every[0][:outer] for marks in every)
+    if outer <= 0 or any(marks[:outer] != every[0][:outer] for marks in every):
+        return None
+    calls = list(one.python_calls())
+    return calls[-1 - outer] if outer < len(calls) else None
 
 
 def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:

@@ -137,6 +137,11 @@ WAITS_BY_NAME = r"_*(busy_|spin_)?(wait|await|block|poll|spin)(_[a-z]\w*)?$|_*(i
 STOPS_BY_NAME = r"_*(stop|shut_?down|close|quit|terminate|tear_?down|destroy|cancel|halt)(_[a-z]\w*)?$|~\w+"
 """The last part of a function's name, as `words_of` writes it: it ends something that runs."""
 
+LOOPS_BY_NAME = (
+    r"(\w+_)?(loop|run|serve|forever|work(er)?|main|step|poll|process|handle|target|once|bootstrap|inner)(_\w+)?$"
+)
+"""The last part of a function's name, as `words_of` writes it: it goes on from one piece of work to the next."""
+
 WATCHES_BY_NAME = (
     r"(\w+_)?(heart_?beats?|monitor|watch(er|dog)?|report(er)?|keep_?alive|ping(er)?|log(ger)?|stat(istic)?s|progress"
     r"|metrics|refresh(er)?|tick(er)?|timer|status)(_\w+)?$"

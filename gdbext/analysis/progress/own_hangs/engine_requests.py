@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import HANDLERS, begun
+from gdbext.analysis.progress.named_waits import words_of
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text, waiting_clients
 from gdbext.analysis.progress.own_hangs.loop_tasks import (
@@ -23,7 +24,7 @@ from gdbext.analysis.progress.own_work import (
     works_within,
 )
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
-from gdbext.analysis.progress.running import in_one_call, own_locks
+from gdbext.analysis.progress.running import lasting_call, own_locks
 from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import (
     COMMUNICATION,
@@ -41,11 +42,14 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
+from gdbext.knowledge.runtimes.untimed_calls import LOOPS_BY_NAME
 from gdbext.model.codes import Given
 from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
+from gdbext.model.text.patterns import regex
 
+_LOOPS = regex(LOOPS_BY_NAME)
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 """Waits that the other rules judge."""
 
@@ -128,7 +132,13 @@ def _long_call(view: JobView) -> Optional[Party]:
         return None
     beside = [party for party in view.parties if party.process.role != RANK]
     threads = (one for party in beside for one in threads_of(view, party.index, lambda one: one.helper is None))
-    return next((one for one in threads if _computes(one) and in_one_call(view, one)), None)
+    return next((one for one in threads if _computes(one) and _is_in_one_call(view, one)), None)
+
+
+def _is_in_one_call(view: JobView, one: Party) -> bool:
+    """Not that of the loop in which it takes requests, and ends with none of them."""
+    call = lasting_call(view, one)
+    return call is not None and not _LOOPS.match(words_of(call.function or ""))
 
 
 def _computes(one: Party) -> bool:

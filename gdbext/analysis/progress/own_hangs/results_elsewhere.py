@@ -76,7 +76,7 @@ def nobody_has_the_task(view: JobView) -> Optional[Candidate]:
     waiting = [party for party in view.parties if waits_for_result(party) and stands(party)]
     workers = parties_without(view.parties, waiting)
     pids = {party.process.pid for party in waiting}
-    if not workers or not all(_waits_for_task_of(view, party, pids) for party in workers):
+    if not (waiting and workers) or not all(_waits_for_task_of(view, party, pids) for party in workers):
         return None
     if any(_works(one) for party in waiting for one in threads_of(view, party.index)):
         return None
