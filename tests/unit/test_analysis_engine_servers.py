@@ -569,7 +569,7 @@ STARTS = "wait_for_engine_startup@vllm/v1/engine/utils.py:1398"
 RECV_FOR_EVER = (7, 1, 1, 0xFFFFFFFF, 0, 0, 0)
 
 
-def starting(*parts):
+def with_roles(*parts):
     """Who waits where while a server starts: processes with roles."""
     return [replace(process(at, one), role=role) for at, (role, one) in enumerate(parts)]
 
@@ -579,12 +579,12 @@ def test_parts_that_all_wait_for_the_first_message_of_another_one_do_not_start()
     front = ("front end", waits("zmq_poll@libzmq.so.5", STARTS, call=POLLS))
     resting = ("rank", worker(0).threads[0])
     parts = [resting, ("rank", ready), ("engine core", ready), front]
-    found = looked(*starting(*parts))
+    found = looked(*with_roles(*parts))
     assert (found.cause, found.confidence, found.culprits) == ("init-rendezvous", "low", (1, 2))
     assert "no part is still at work" in found.summary
-    assert not looked(*starting(*parts), seconds=3.0).finding
+    assert not looked(*with_roles(*parts), seconds=3.0).finding
     loads = ("rank", stack("read@libc.so.6", "load_weights@loader.py:9", *MAIN, state="R", cpu=0.9, switches=9))
-    assert not looked(*starting(resting, loads, ("engine core", ready), front)).culprits
+    assert not looked(*with_roles(resting, loads, ("engine core", ready), front)).culprits
 
 
 def picture_core(*marks, inner="_Pictures.make_room@cache.py:72", **fields):
