@@ -19,6 +19,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     GIVES_BY_NAME,
     LOCKS_BY_NAME,
     LOCKS_OF_PYTHON,
+    LOOPS_BY_NAME,
     SETS_UP_BY_NAME,
     STOPS_BY_NAME,
     TAKES_BY_NAME,
@@ -33,7 +34,7 @@ _ENDS, _COLLECTIVES, _LOCKS = map(regex, (ENDS_BY_NAME, COLLECTIVES_BY_NAME, LOC
 _ALLOCATES = regex(ALLOCATES_BY_NAME)
 _GIVES, _TAKES, _WAITS = map(regex, (GIVES_BY_NAME, TAKES_BY_NAME, WAITS_BY_NAME))
 _LOCKS_OF_PYTHON, _SETS_UP, _STOPS = map(regex, (LOCKS_OF_PYTHON, SETS_UP_BY_NAME, STOPS_BY_NAME))
-_WATCHES = regex(WATCHES_BY_NAME)
+_LOOPS, _WATCHES = regex(LOOPS_BY_NAME), regex(WATCHES_BY_NAME)
 _STANDARD_LIBRARY = regex(
     r"(^|/)(socket|ssl|selectors|threading|(asyncio|multiprocessing|concurrent/futures)/\w+)\.py$|/include/c\+\+/"
 )
@@ -61,6 +62,18 @@ def runs_until_done(one: Party) -> bool:
         return False
     inner = next(one.python_calls(), None)
     return inner is not None and _WAITS.match(words_of(inner.function or "")) is not None
+
+
+def goes_round(one: Party) -> bool:
+    """Whether one of its own functions of Python has a name that says that it takes one piece of work after the
+    other."""
+    own = (frame for frame in one.python_calls() if not _STANDARD_LIBRARY.search(frame.file or ""))
+    return any(is_loop(frame) for frame in own)
+
+
+def is_loop(frame: Frame) -> bool:
+    """The same for one function."""
+    return _LOOPS.match(words_of(frame.function or "")) is not None
 
 
 def watches(one: Party) -> bool:

@@ -65,6 +65,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "mismatch",
             "no_rank_served",
             "several_at_once",
+            "one_beside",
             "different_launches",
             "told_by_watchdog",
             "told_by_coordinator",

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Optional, Sequence, Tuple
 
-from gdbext.analysis.progress.named_waits import collective_call, mains_in_collective
+from gdbext.analysis.progress.named_waits import collective_call, goes_round, mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_active, looked_long
 from gdbext.analysis.progress.running import has_acted, stood
 from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without, threads_of
 from gdbext.analysis.view.places import place, told_apart, where
-from gdbext.analysis.view.wording import closed, label_list, start, who
+from gdbext.analysis.view.wording import closed, label_list, start, verb, who
 from gdbext.model.codes import Given
+from gdbext.model.job import RANK
 from gdbext.model.missing import Missing
 
 _Place = Tuple[Optional[str], Optional[int]]
@@ -82,6 +83,43 @@ def several_at_once(view: JobView) -> Optional[Candidate]:
     )
 
 
+def one_beside(view: JobView) -> Optional[Candidate]:
+    """All ranks stand in one collective, and a few of them in another one too, in a thread beside: in one communicator
+    each would wait for the other."""
+    ranks = [party for party in view.parties if party.process.role == RANK]
+    if len(ranks) < 2 or view.given is not Given.LIVE or not view.has_two_looks or view.unseen or view.snapshot.absent:
+        return None
+    names = {party.judged.collective for party in ranks}
+    if len(names) > 1 or None in names or any(map(has_acted, ranks)):
+        return None
+    beside = [one for party in ranks for one in _beside(view, party)]
+    odd = _processes(view, beside)
+    if not odd or 2 * len(odd) > len(ranks):
+        return None
+    summary = (
+        f"{start(who(ranks))} all wait in {ranks[0].judged.collective}, and {who(beside)} "
+        f"{verb(beside, 'waits', 'wait')} in {beside[0].judged.collective}, too, in {closed(where(beside[0]))} which "
+        "no other rank does. If it is the same communicator, the ranks have begun these in different orders, and none "
+        "of them can complete."
+    )
+    return Candidate(
+        cause="collective-mismatch",
+        confidence="low",
+        summary=summary,
+        culprits=tuple(odd),
+        victims=tuple(parties_without(ranks, odd)),
+        evidence=evidence_of(beside, ranks),
+    )
+
+
+def _beside(view: JobView, party: Party) -> Sequence[Party]:
+    """Its other threads of Python that stand in another collective, and not in a loop that takes orders there."""
+    own = (one for one in threads_of(view, party.index) if one.thread is not party.thread and any(one.python_calls()))
+    inside = (one for one in own if one.group in COMMUNICATION and one.judged.collective and not has_acted(one))
+    other = (one for one in inside if one.judged.collective != party.judged.collective)
+    return [one for one in other if not (one.takes_orders and goes_round(one))]
+
+
 def _under_way(view: JobView, party: Party) -> Sequence[Party]:
     """The threads of Gloo that carry out collectives: those that asked for one run Python."""
     every = (one for one in threads_of(view, party.index) if one.kind == "gloo" and one.judged.collective)
@@ -119,6 +157,6 @@ def _asked_at(party: Party) -> Tuple[_Place, ...]:
     return tuple((frame.function, frame.line) for frame in party.python_calls())
 
 
-LOST = (several_at_once,)
+LOST = (several_at_once, one_beside)
 PATTERNS = (no_rank_served,)
 """Threads beside the main ones move, whatever these wait for: no rank is missing because of where its own is."""

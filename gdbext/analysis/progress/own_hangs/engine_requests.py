@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.begun import HANDLERS, begun
-from gdbext.analysis.progress.named_waits import words_of
+from gdbext.analysis.progress.named_waits import is_loop
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text, waiting_clients
 from gdbext.analysis.progress.own_hangs.loop_tasks import (
@@ -42,14 +42,11 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
-from gdbext.knowledge.runtimes.untimed_calls import LOOPS_BY_NAME
 from gdbext.model.codes import Given
 from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
-from gdbext.model.text.patterns import regex
 
-_LOOPS = regex(LOOPS_BY_NAME)
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 """Waits that the other rules judge."""
 
@@ -138,7 +135,7 @@ def _long_call(view: JobView) -> Optional[Party]:
 def _is_in_one_call(view: JobView, one: Party) -> bool:
     """Not that of the loop in which it takes requests, and ends with none of them."""
     call = lasting_call(view, one)
-    return call is not None and not _LOOPS.match(words_of(call.function or ""))
+    return call is not None and not is_loop(call)
 
 
 def _computes(one: Party) -> bool:
