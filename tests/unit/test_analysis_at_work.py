@@ -800,3 +800,11 @@ def test_who_runs_one_command_after_the_other_is_at_work():
     for replaced, cause in ((1, "not-a-hang"), (0, "unknown")):
         server = process(1, idle, handler, activity=Activity(2.0, replaced=replaced))
         assert verdict(process(0, asks, peers=(ends,)), server).cause == cause
+
+
+def test_a_rank_of_which_only_python_functions_were_read_may_well_run():
+    copies = rank(1, stack("copy_to_gpu@utils.py:142", "execute_model@worker.py:9"), state="partial")
+    found = judge(job(gloo_reducing(0), copies, apart=128.0)).verdict
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert "A long step looks like an endless loop" in found.summary
+    assert judge(job(gloo_reducing(0), replace(copies, state="ok"), apart=128.0)).verdict.cause == "missing-rank"

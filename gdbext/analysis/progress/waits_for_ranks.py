@@ -9,7 +9,8 @@ from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties
 from gdbext.analysis.view.wording import who
 from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.frames.python.python_libraries import DONE_BY_POOLS
-from gdbext.model.codes import Given
+from gdbext.knowledge.labels import OF_ITS_OWN
+from gdbext.model.codes import Given, ReadState
 from gdbext.model.verdict import Evidence
 
 # A thread that sits in one of these does nothing for the job; in the others it may be making progress.
@@ -47,4 +48,13 @@ def may_progress(party: Party) -> bool:
         return party.kind == "gil" and (used or 0.0) >= BUSY  # it had it: to wait for it takes next to nothing
     if waits_for_absent_pool(party):
         return False
+    if party.kind in OF_ITS_OWN and _is_half_read(party):
+        return True
     return party.kind == "native-compute" or (used or 0.0) >= BUSY or (party.judged.running and party.kind != "io")
+
+
+def _is_half_read(party: Party) -> bool:
+    """Whether gdb was too slow to read more of a live process than its Python functions: it may well run."""
+    process, thread = party.process, party.thread
+    partial = process.given is Given.LIVE and process.state == ReadState.PARTIAL
+    return partial and thread is not None and thread.state is None and thread.switches is None
