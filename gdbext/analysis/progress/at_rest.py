@@ -90,7 +90,8 @@ def message_lost(view: JobView) -> Optional[Candidate]:
     if not looked_long(view):
         return not_clear(view, f"It is not clear yet whether anything hangs: {said}.", evidence)
     summary = (
-        f"{start(said)}. No process of this program can be reached over the network: a request or its answer was lost."
+        f"{start(said)}. No process of this program can be reached over the network, so most likely a request or its "
+        "answer was lost."
     )
     return Candidate(cause="other", confidence="low", summary=summary, evidence=evidence)
 

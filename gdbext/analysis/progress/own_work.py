@@ -371,7 +371,7 @@ def _worked_between_tries(party: Party) -> bool:
 def _beside_writer(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own, and its process has written without a pause for as long as an endless
     loop takes to be called one: what it waits for, or a log of those that wait."""
-    if party.kind not in FED_KINDS or wants_lock(party) or not view.before or not looked_long(view):
+    if party.kind not in FED_KINDS or wants_lock(party) or not looked_long(view):
         return False
     looks = filter(None, (look.same_process(party.process) for look in (*view.before, view)))
     activities = filter(None, (one.activity for one in looks))

@@ -74,15 +74,22 @@ def evidence_of(culprits: Sequence[Party], victims: Sequence[Party]) -> Tuple[Ev
     return tuple((lines + shown_together(victims))[:MOST_EVIDENCE])
 
 
-def blame(cause: str, confidence: str, summary: str, culprits: Sequence[Party], victims: Sequence[Party]) -> Candidate:
-    """Both with what they are in as evidence."""
+def blame(
+    cause: str,
+    confidence: str,
+    summary: str,
+    culprits: Sequence[Party],
+    victims: Sequence[Party] = (),
+    shown: Sequence[Party] = (),
+) -> Candidate:
+    """Both with what they are in as evidence; `shown`: threads of the culprits that show more than their main ones."""
     return Candidate(
         cause=cause,
         confidence=confidence,
         summary=summary,
         culprits=tuple(culprits),
         victims=tuple(victims),
-        evidence=evidence_of(culprits, victims),
+        evidence=evidence_of(shown or culprits, victims),
     )
 
 

@@ -122,9 +122,9 @@ a server."""
 GIVES_BY_NAME = r"_*(en_?queue|put|push|publish|produce|send|write|acquire_write|reserve|broadcast)(_[a-z]\w*)?$"
 """The last part of a function's name, as `words_of` writes it: it gives something to others, and needs room for it."""
 
+_PARTS = r"(\w+_)?(blocks?|slots?|pages?|chunks?|buffers?|memory|space|room)$"
 ALLOCATES_BY_NAME = (
-    r"_*(try_)?(re)?alloc(ate)?(_[a-z]\w*)?$|_*(acquire|reserve|take|get|wait_for)_(\w+_)?(blocks?|slots?|pages?|chunks?"
-    r"|buffers?|space|room)$"
+    rf"_*(try_)?(re)?alloc(ate)?$|_*(alloc(ate)?|acquire|reserve|take|get_free)_{_PARTS}|_*wait_for_(space|room)$"
 )
 """As above: it takes a part of a store that the process has, and needs another part to be given back."""
 

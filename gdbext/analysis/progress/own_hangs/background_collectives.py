@@ -102,14 +102,7 @@ def one_beside(view: JobView) -> Optional[Candidate]:
         "no other rank does. If it is the same communicator, the ranks have begun these in different orders, and none "
         "of them can complete."
     )
-    return Candidate(
-        cause="collective-mismatch",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(odd),
-        victims=tuple(parties_without(ranks, odd)),
-        evidence=evidence_of(beside, ranks),
-    )
+    return blame("collective-mismatch", "low", summary, odd, parties_without(ranks, odd), beside)
 
 
 def _beside(view: JobView, party: Party) -> Sequence[Party]:

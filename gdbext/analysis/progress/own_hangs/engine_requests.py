@@ -104,7 +104,7 @@ def nobody_answers(view: JobView) -> Optional[Candidate]:
 def call_without_end(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, a thread of a process beside the ranks has computed in one
     call of Python, while requests waited."""
-    found = _long_call(view) if view.before and looked_long(view) else None
+    found = _long_call(view) if looked_long(view) else None
     if found is None:
         return None
     culprits = [party for party in view.parties if party.index == found.index]
@@ -117,7 +117,7 @@ def call_without_end(view: JobView) -> Optional[Candidate]:
 
 def call_takes_long(view: JobView) -> Optional[Candidate]:
     """The same for a shorter time."""
-    found = None if view.before and looked_long(view) else _long_call(view)
+    found = None if looked_long(view) else _long_call(view)
     if found is None:
         return None
     text = f"{who([found])} computes in {closed(where(found))} and requests wait."

@@ -29,7 +29,7 @@ _ENTERS = regex(r"^PyGILState_Ensure$|gil_scoped_acquire")
 def keeps_gil(view: JobView) -> Optional[Candidate]:
     """In all looks, over as long as an endless loop takes to be called one, the same thread had it, and another one
     waited for it and executed nothing."""
-    if view.given is not Given.LIVE or not view.before or not looked_long(view):
+    if view.given is not Given.LIVE or not looked_long(view):
         return None
     for index in range(len(view.processes)):
         threads = threads_of(view, index)

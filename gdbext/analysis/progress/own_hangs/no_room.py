@@ -44,7 +44,7 @@ def room_not_made(view: JobView) -> Optional[Candidate]:
 def nobody_takes(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, all threads that did anything looked for room to give
     something to others."""
-    giving = _all_giving(view) if view.before and looked_long(view) else []
+    giving = _all_giving(view) if looked_long(view) else []
     if not giving:
         return None
     culprits = [party for party in view.parties if party.index in {one.index for one in giving}]
@@ -52,20 +52,12 @@ def nobody_takes(view: JobView) -> Optional[Candidate]:
         f"{start(who(giving))} {verb(giving, 'looks', 'look')} again and again for room in {closed(where(giving[0]))}, "
         "and no other thread does anything: nobody takes what was given, so there is never room."
     )
-    others = parties_without(view.parties, culprits)
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(culprits),
-        victims=tuple(others),
-        evidence=evidence_of(giving, others),
-    )
+    return blame("other", "low", summary, culprits, parties_without(view.parties, culprits), giving)
 
 
 def somebody_may_take(view: JobView) -> Optional[Candidate]:
     """The same for a shorter time."""
-    giving = [] if view.before and looked_long(view) else _all_giving(view)
+    giving = [] if looked_long(view) else _all_giving(view)
     if not giving:
         return None
     text = (
@@ -92,7 +84,6 @@ def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
     writers, reader = _full_pipe(view) if looked_long(view) else ([], None)
     if reader is None:
         return None
-    others = parties_without(view.parties, [reader])
     naps = only_naps(reader)
     does = "has done nothing but sleep again and again" if naps else "has been waiting for something else"
     summary = (
@@ -100,14 +91,7 @@ def full_pipe_not_read(view: JobView) -> Optional[Candidate]:
         f"is full. Only {who([reader])} can read it, and {does} in {where(reader)}. Most likely it waits there for "
         f"{who(writers)}{' to end' if naps else ''}."
     )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=(reader,),
-        victims=tuple(others),
-        evidence=evidence_of([reader], others),
-    )
+    return blame("other", "low", summary, [reader], parties_without(view.parties, [reader]))
 
 
 def full_pipe_may_be_read(view: JobView) -> Optional[Candidate]:

@@ -62,7 +62,7 @@ def nobody_changes_it(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, some threads of the only process gave their processor away
     again and again in the same functions, and all the others waited for a thread of this process without a limit. A
     process that was not read may still change memory that it shares with this one."""
-    if not is_independent_job(view) or len(view.snapshot.processes) != 1 or not view.before or not looked_long(view):
+    if not is_independent_job(view) or len(view.snapshot.processes) != 1 or not looked_long(view):
         return None
     threads = threads_of(view, 0)
     spinning = [one for one in threads if is_yielding(one) and one.judged.helper is None]
@@ -74,36 +74,25 @@ def nobody_changes_it(view: JobView) -> Optional[Candidate]:
         f"{start(who(spinning))} {verb(spinning, 'looks', 'look')} again and again at memory in {where(spinning[0])}, "
         f"and only another thread could change what {verb(spinning, 'it sees', 'they see')} there: {left}."
     )
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=summary,
-        culprits=tuple(view.parties),
-        evidence=evidence_of(spinning, others),
-    )
+    return blame("other", "low", summary, view.parties, shown=[*spinning, *others])
 
 
 def loop_held_up(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, a task has slept again and again in an event loop's own
     thread, with the same local variables, and no other task of that loop could run meanwhile."""
-    loop = _napping_loop(view) if view.before and looked_long(view) else None
+    loop = _napping_loop(view) if looked_long(view) else None
     if loop is None:
         return None
-    others = parties_without(view.parties, [loop])
-    return Candidate(
-        cause="other",
-        confidence="low",
-        summary=f"{start(_held_up(loop))}. If it looks for what one of these is to do, it never ends: wait with "
-        "`await asyncio.sleep()` there, or in another thread (asyncio.to_thread).",
-        culprits=(loop,),
-        victims=tuple(others),
-        evidence=evidence_of([loop], others),
+    summary = (
+        f"{start(_held_up(loop))}. If it looks for what one of these is to do, it never ends: wait with "
+        "`await asyncio.sleep()` there, or in another thread (asyncio.to_thread)."
     )
+    return blame("other", "low", summary, [loop])
 
 
 def may_hold_up_loop(view: JobView) -> Optional[Candidate]:
     """The same for a shorter time."""
-    loop = None if view.before and looked_long(view) else _napping_loop(view)
+    loop = None if looked_long(view) else _napping_loop(view)
     if loop is None:
         return None
     return not_clear(view, f"It is not clear yet whether anything hangs: {_held_up(loop)}.", evidence_of((), [loop]))

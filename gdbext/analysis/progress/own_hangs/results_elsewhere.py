@@ -71,7 +71,7 @@ def result_lost(view: JobView) -> Optional[Candidate]:
 def nobody_has_the_task(view: JobView) -> Optional[Candidate]:
     """The same for a pool whose parent has threads that look after its workers again and again: for as long as an
     endless loop takes to be called one, they had nothing else to do."""
-    if not is_independent_job(view) or not view.before or not looked_long(view):
+    if not is_independent_job(view) or not looked_long(view):
         return None
     waiting = [party for party in view.parties if waits_for_result(party) and stands(party)]
     workers = parties_without(view.parties, waiting)

@@ -18,7 +18,7 @@ from gdbext.analysis.progress.own_work import (
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import own_locks
 from gdbext.analysis.stacks.decisive import exits
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, who
@@ -33,25 +33,22 @@ class _Stop(NamedTuple):
 
 def end_not_told(view: JobView) -> Optional[Candidate]:
     """For as long as an endless loop takes to be called one, nobody worked, and the thread or process was at rest."""
-    found = _found(view) if view.before and looked_long(view) else None
+    found = _found(view) if looked_long(view) else None
     if found is None:
         return None
     culprits = [party for party in view.parties if party.index == found.stopping.index]
     others = parties_without(view.parties, culprits)
-    return Candidate(
-        cause="destructor-or-teardown" if _exits(found.stopping) else "other",
-        confidence="low",
-        summary=f"{start(_said(found))}. None comes, and nothing has told it to end: close what it waits for, or wake "
-        "it up, before you wait for its end.",
-        culprits=tuple(culprits),
-        victims=tuple(others),
-        evidence=evidence_of((found.stopping, found.ended), others),
+    cause = "destructor-or-teardown" if _exits(found.stopping) else "other"
+    summary = (
+        f"{start(_said(found))}. None comes, and nothing has told it to end: close what it waits for, or wake it up, "
+        "before you wait for its end."
     )
+    return blame(cause, "low", summary, culprits, others, (found.stopping, found.ended))
 
 
 def may_be_told_to_end(view: JobView) -> Optional[Candidate]:
     """The same for a shorter time."""
-    found = None if view.before and looked_long(view) else _found(view)
+    found = None if looked_long(view) else _found(view)
     if found is None:
         return None
     text = f"It is not clear yet whether anything hangs: {_said(found)}."
