@@ -701,6 +701,12 @@ def test_who_calls_a_team_of_threads_does_its_own_share(inside, switches, cause)
     assert verdict(process(0, caller)).cause == cause
 
 
+def test_a_share_is_known_without_its_number_too():
+    """As gdb names it where a program has no debug information."""
+    share = stack("calculate@program", "run._omp_fn@program", *REGION[1:], state="R", cpu=0.3, switches=20)
+    assert judge_thread(share).kind == "native-compute"
+
+
 def test_who_runs_an_initialiser_does_not_wait_for_it():
     once = ("__pthread_once_slow@libc.so.6", "std::call_once@program", "run@program", *ENTRY)
     works = judge_thread(stack("compute@program", *once, state="R", cpu=0.9))

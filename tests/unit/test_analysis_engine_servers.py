@@ -621,3 +621,26 @@ def test_a_loop_that_takes_one_message_after_the_other_is_no_call():
 
 def test_nobody_waits_for_the_call_of_an_engine_without_requests():
     assert looked(worker(0), picture_core(5, 7), front_end()).cause == "not-a-hang"
+
+
+def idle_turns(*inner, **fields):
+    naps = ("clock_nanosleep@libc.so.6", "time_sleep@python3", *inner)
+    turns = (f"EngineCoreProc._process_engine_step@{ENGINE}core.py:1617", f"run_busy_loop@{ENGINE}core.py:1555")
+    main = stack(*naps, *turns, *MAIN, **{"state": "S", "sleeps": 0.001, "switches": 800, "cpu": 0.3, **fields})
+    return replace(process(2, main), role="engine core")
+
+
+@pytest.mark.parametrize(
+    ("core", "tasks", "seconds", "cause"),
+    [
+        (idle_turns(), (REQUEST,), 30.0, "other"),
+        (idle_turns(), (REQUEST,), 3.0, "unknown"),
+        (idle_turns(), (), 30.0, "not-a-hang"),
+        (idle_turns("wait_for_disk@/srv/plugin.py:3"), (REQUEST,), 30.0, "not-a-hang"),
+    ],
+    ids=["requests wait", "for a short time", "no request waits", "it sleeps elsewhere"],
+)
+def test_an_engine_core_that_runs_no_batch_turn_after_turn_while_requests_wait(core, tasks, seconds, cause):
+    found = looked(worker(0), worker(1), core, front_end(*tasks), seconds=seconds)
+    assert (found.cause, found.culprits) == (cause, (2,) if cause == "other" else ())
+    assert cause != "other" or "has found nothing to run for 30 s" in found.summary

@@ -303,6 +303,8 @@ SIGNATURES: Tuple[Signature, ...] = (
             "asks_itself",
             "call_without_end",
             "call_takes_long",
+            "turns_without_batch",
+            "turn_without_batch",
             "does_not_start",
             "stopped_by_signal",
             "end_not_seen",

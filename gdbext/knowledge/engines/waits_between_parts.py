@@ -17,6 +17,11 @@ ANSWERS_OF_RANKS = ("vllm-worker-answer", "vllm-batch-result")
 """For what the ranks answer to a step: as long as they work on it, nothing is wrong."""
 
 
+EMPTY_TURNS: Tuple[Tuple[str, str], ...] = ((r"(\w+\.)?_process_engine_step$", r"(^|/)vllm/v1/engine/core\.py$"),)
+"""Functions, and their files, that sleep for a moment after a turn in which no batch ran although there are requests:
+vLLM 0.32."""
+
+
 class PollingLoop(NamedTuple):
     """The loop of a rank that never sleeps: in each turn it asks for requests, and runs a batch if there is one."""
 

@@ -54,7 +54,7 @@ RULES = (
         "openmp-caller",
         r"(GOMP_(parallel|barrier|taskwait|loop)\w*|gomp_team_end$|__kmpc_(fork_call|barrier)\w*|__kmp_join_call$)",
         "libgomp, libomp; in the function that the compiler made of the region the caller does its own share",
-        calls=r".*(\._omp_fn\b|\.?omp_outlined\w*)",
+        calls=r"(?!exec_blas\._omp_fn$).*(\._omp_fn\b|\.?omp_outlined\w*)",
     ),
     _caller(
         "rayon-caller",

@@ -40,13 +40,16 @@ from gdbext.analysis.view.job_view import (
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import CHILD_CPU
-from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
+from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS, EMPTY_TURNS
 from gdbext.knowledge.frames.networks.fabrics import RAY_GET
+from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.model.codes import Given
 from gdbext.model.job import RANK, RankSnapshot
 from gdbext.model.missing import Missing
 from gdbext.model.tasks import PythonTask
+from gdbext.model.text.patterns import regex
 
+_EMPTY_TURNS = [(regex(function), regex(file)) for function, file in EMPTY_TURNS]
 _OF_RANKS = (*COMMUNICATION, "implicit", "launch", "init", "teardown", "fatal")
 """Waits that the other rules judge."""
 
@@ -130,6 +133,46 @@ def _long_call(view: JobView) -> Optional[Party]:
     beside = [party for party in view.parties if party.process.role != RANK]
     threads = (one for party in beside for one in threads_of(view, party.index, lambda one: one.helper is None))
     return next((one for one in threads if _computes(one) and _is_in_one_call(view, one)), None)
+
+
+def turns_without_batch(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, requests waited, and the engine core slept in turns in
+    which it ran no batch."""
+    core = _without_batch(view) if looked_long(view) else None
+    if core is None:
+        return None
+    summary = (
+        f"{start(who([core]))} has found nothing to run for {_seconds(view):.0f} s, in turn after turn, in "
+        f"{closed(where(core))} and requests wait. What they need (blocks of the KV cache, a transfer, a grammar) is "
+        "most likely held by requests that do not end."
+    )
+    return blame("other", "low", summary, [core], parties_without(view.parties, [core]))
+
+
+def turn_without_batch(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    core = None if looked_long(view) else _without_batch(view)
+    if core is None:
+        return None
+    text = f"{who([core])} ran no batch in its last turn, in {closed(where(core))} and requests wait."
+    return not_clear(view, f"It is not clear yet whether anything hangs: {text}", evidence_of((), [core]))
+
+
+def _without_batch(view: JobView) -> Optional[Party]:
+    """Who slept so in this look and at least half of those before it."""
+    if view.given is not Given.LIVE or not (_by_coroutines(view) or _by_clients(view)):
+        return None
+    for party in view.parties if view.has_two_looks else ():
+        then = [look.same_party(party) for look in view.before]
+        if _ran_no_batch(party) and 2 * sum(one is not None and _ran_no_batch(one) for one in then) >= len(then):
+            return party
+    return None
+
+
+def _ran_no_batch(party: Party) -> bool:
+    inner = next(party.python_calls(), None)
+    naps = party.judged.rule in OWN_SLEEPS and inner is not None
+    return naps and inner is not None and any(inner.is_in(function, file) for function, file in _EMPTY_TURNS)
 
 
 def _is_in_one_call(view: JobView, one: Party) -> bool:
@@ -277,5 +320,5 @@ def _accepts(process: RankSnapshot) -> bool:
     return any(matches_any(HANDLERS, (frame.function or "" for frame in thread.calls)) for thread in process.threads)
 
 
-LOST = (nobody_answers, asks_itself, call_without_end)
-PATTERNS = (call_takes_long,)
+LOST = (nobody_answers, asks_itself, call_without_end, turns_without_batch)
+PATTERNS = (call_takes_long, turn_without_batch)
