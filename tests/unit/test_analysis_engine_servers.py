@@ -599,10 +599,11 @@ def picture_core(*marks, inner="_Pictures.make_room@cache.py:72", **fields):
     ("before", "now", "seconds", "cause"),
     [
         ((5, 6), (5, 7), 30.0, "other"),
+        ((5, 6), (5, 0), 30.0, "other"),
         ((5, 6), (5, 7), 3.0, "unknown"),
         ((5, 6), (8, 7), 30.0, "not-a-hang"),
     ],
-    ids=["in one call", "for a short time", "it took another message"],
+    ids=["in one call", "it has just called another", "for a short time", "it took another message"],
 )
 def test_a_thread_of_the_engine_core_that_computes_in_one_call_while_requests_wait(before, now, seconds, cause):
     jobs = [live(worker(0), picture_core(*marks), front_end(REQUEST)) for marks in (before, now)]

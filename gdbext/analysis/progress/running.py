@@ -128,10 +128,12 @@ def stays_in_place(view: JobView, one: Party) -> bool:
 
 def lasting_call(view: JobView, one: Party) -> Optional[Frame]:
     """The function of Python whose call has not returned from look to look, as far in as any look came: in all of them
-    those further out have the same local variables. None where one has others."""
-    every = [_marks(look, one, None) for look in (*view.before, view)]
-    outer = min(map(len, every)) - 1
-    if outer <= 0 or any(marks[:outer] != every[0][:outer] for marks in every):
+    those further out have the same local variables. None where one has others, or was not read."""
+    processes = (look.same_process(one.process) for look in (*view.before, view))
+    every = [then.marks for process in processes if process for then in process.threads if then.lwp == one.lwp]
+    outer = min(map(len, every), default=0) - 1
+    known = outer > 0 and len(every) == len(view.before) + 1 and all(every[0][:outer])
+    if not known or any(marks[:outer] != every[0][:outer] for marks in every):
         return None
     calls = list(one.python_calls())
     return calls[-1 - outer] if outer < len(calls) else None
