@@ -50,7 +50,7 @@ _RECEIVES = (READ, READV, RECVFROM, RECVMSG, MQ_TIMEDRECEIVE)
 
 
 class _Resting(NamedTuple):
-    """Those of a program in which every message comes, by way of the others, from who waits for whoever connects."""
+    """The processes of a program whose messages all come, directly or not, from servers that wait for clients."""
 
     servers: Sequence[Party]
     others: Sequence[Party]  # who waits for messages, or looks for them again and again
@@ -77,7 +77,7 @@ def at_rest(view: JobView) -> Optional[Candidate]:
 
 
 def message_lost(view: JobView) -> Optional[Candidate]:
-    """Nobody outside can send this program anything, and the process that was there first waits for a message."""
+    """The oldest process waits for a message, and no client on the network can cause one."""
     found = _resting(view)
     first = _asked_first(view, found) if found is not None else None
     if found is None or first is None:

@@ -253,11 +253,15 @@ def is_independent_job(view: JobView) -> bool:
 
 def looked_long(view: JobView) -> bool:
     """Whether looks followed the job for as long as an endless loop takes to be called one."""
+    seconds = seconds_looked(view)
+    return bool(view.before) if seconds is None else seconds >= view.spinning_after
+
+
+def seconds_looked(view: JobView) -> Optional[float]:
+    """From the first look to the end of the last one; None where there is only one, or its time is not known."""
     then = view.before[0].snapshot.taken_at if view.before else None
     now = view.snapshot.taken_at
-    if then is None or now is None:
-        return bool(view.before)
-    return now + (view.snapshot.apart or 0.0) - then >= view.spinning_after
+    return None if then is None or now is None else now + (view.snapshot.apart or 0.0) - then
 
 
 def naps_with_gil(view: JobView, one: Party) -> bool:

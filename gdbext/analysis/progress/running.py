@@ -109,9 +109,7 @@ def stood(view: JobView, parties: Sequence[Party]) -> bool:
 def has_changed(view: JobView, one: Party) -> bool:
     """Whether the local variables of a thread's Python functions were others in one of the looks."""
     now = one.thread.marks if one.thread is not None else ()
-    own = (look.same_process(one.process) for look in view.before)
-    before = (thread.marks for process in own if process for thread in process.threads if thread.lwp == one.lwp)
-    return any(marks_differ(marks, now) for marks in before)
+    return any(marks_differ(then.marks, now) for then in _earlier(view, one))
 
 
 def stays_in_place(view: JobView, one: Party) -> bool:
@@ -120,23 +118,27 @@ def stays_in_place(view: JobView, one: Party) -> bool:
     if one.thread is None or one.thread.marks:
         return in_all_looks(view, one)
     functions = [frame.function for frame in one.calls[(one.judged.frame or 0) + 1 :]]
-    processes = (look.same_process(one.process) for look in view.before)
-    threads = [then for process in processes if process for then in process.threads if then.lwp == one.lwp]
-    same = ([frame.function for frame in then.calls][-len(functions) :] == functions for then in threads)
-    return bool(functions) and len(threads) == len(view.before) and all(same)
+    earlier = _earlier(view, one)
+    same = ([frame.function for frame in then.calls][-len(functions) :] == functions for then in earlier)
+    return bool(functions) and len(earlier) == len(view.before) and all(same)
 
 
 def lasting_call(view: JobView, one: Party) -> Optional[Frame]:
     """The function of Python whose call has not returned from look to look, as far in as any look came: in all of them
     those further out have the same local variables. None where one has others, or was not read."""
-    processes = (look.same_process(one.process) for look in (*view.before, view))
-    every = [then.marks for process in processes if process for then in process.threads if then.lwp == one.lwp]
-    outer = min(map(len, every), default=0) - 1
-    known = outer > 0 and len(every) == len(view.before) + 1 and all(every[0][:outer])
-    if not known or any(marks[:outer] != every[0][:outer] for marks in every):
+    earlier, now = _earlier(view, one), one.thread.marks if one.thread is not None else ()
+    outer = min([len(now), *(len(then.marks) for then in earlier)]) - 1
+    known = outer > 0 and len(earlier) == len(view.before) and all(now[:outer])
+    if not known or any(then.marks[:outer] != now[:outer] for then in earlier):
         return None
     calls = list(one.python_calls())
     return calls[-1 - outer] if outer < len(calls) else None
+
+
+def _earlier(view: JobView, one: Party) -> List[ThreadStack]:
+    """A thread as the looks before this one have it."""
+    processes = (look.same_process(one.process) for look in view.before)
+    return [then for process in processes if process for then in process.threads if then.lwp == one.lwp]
 
 
 def in_all_looks(view: JobView, one: Party, gil: Optional[bool] = None) -> bool:

@@ -21,8 +21,8 @@ _BEGUN_BY: Tuple[Tuple[Pattern[str], int], ...] = (
 
 def as_begun(call: Optional[Sequence[int]], stack: ThreadStack) -> Optional[Tuple[int, ...]]:
     """Number and arguments of the call that a thread with this stack is in; any other call as it is."""
-    if call is None:
-        return None
+    if not call or call[0] != RESTART:
+        return None if call is None else tuple(call)
     innermost = next((frame.function or "" for frame in stack.calls), "")
     begun = (number for function, number in _BEGUN_BY if function.match(innermost))
-    return (next(begun, RESTART), *call[1:]) if call and call[0] == RESTART else tuple(call)
+    return (next(begun, RESTART), *call[1:])

@@ -20,6 +20,7 @@ from gdbext.analysis.progress.own_work import (
     listens_to_network,
     looked_long,
     may_be_fed,
+    seconds_looked,
     waits_for_own_process,
     works_within,
 )
@@ -111,8 +112,9 @@ def call_without_end(view: JobView) -> Optional[Candidate]:
     if found is None:
         return None
     culprits = [party for party in view.parties if party.index == found.index]
+    seconds = seconds_looked(view) or 0.0
     summary = (
-        f"{start(who([found]))} has been in one call for {_seconds(view):.0f} s, in {closed(where(found))} and "
+        f"{start(who([found]))} has been in one call for {seconds:.0f} s, in {closed(where(found))} and "
         "requests wait. That is most likely an endless loop; a long computation looks the same."
     )
     return blame("other", "low", summary, culprits, parties_without(view.parties, culprits))
@@ -141,8 +143,9 @@ def turns_without_batch(view: JobView) -> Optional[Candidate]:
     core = _without_batch(view) if looked_long(view) else None
     if core is None:
         return None
+    seconds = seconds_looked(view) or 0.0
     summary = (
-        f"{start(who([core]))} has found nothing to run for {_seconds(view):.0f} s, in turn after turn, in "
+        f"{start(who([core]))} has found nothing to run for {seconds:.0f} s, in turn after turn, in "
         f"{closed(where(core))} and requests wait. What they need (blocks of the KV cache, a transfer, a grammar) is "
         "most likely held by requests that do not end."
     )
@@ -170,9 +173,8 @@ def _without_batch(view: JobView) -> Optional[Party]:
 
 
 def _ran_no_batch(party: Party) -> bool:
-    inner = next(party.python_calls(), None)
-    naps = party.judged.rule in OWN_SLEEPS and inner is not None
-    return naps and inner is not None and any(inner.is_in(function, file) for function, file in _EMPTY_TURNS)
+    inner = next(party.python_calls(), None) if party.judged.rule in OWN_SLEEPS else None
+    return inner is not None and any(inner.is_in(function, file) for function, file in _EMPTY_TURNS)
 
 
 def _is_in_one_call(view: JobView, one: Party) -> bool:
@@ -183,11 +185,6 @@ def _is_in_one_call(view: JobView, one: Party) -> bool:
 
 def _computes(one: Party) -> bool:
     return one.thread is not None and one.thread.state == "R" and (one.thread.cpu or 0.0) >= CHILD_CPU
-
-
-def _seconds(view: JobView) -> float:
-    first, last = view.before[0].snapshot.taken_at, view.snapshot.taken_at
-    return 0.0 if first is None or last is None else last + (view.snapshot.apart or 0.0) - first
 
 
 class _Asked(NamedTuple):

@@ -61,7 +61,7 @@ def greeting_lost(view: JobView) -> Optional[Candidate]:
     blamed = [party for party in waiting if party.judged.rule == first]
     lead = f"{who(blamed)} {verb(blamed, 'waits', 'wait')} in {closed(where(blamed[0]))} for a message of another part"
     if not looked_long(view):
-        text = f"It is not clear yet whether anything hangs: {lead.rstrip(',')}."
+        text = f"It is not clear yet whether anything hangs: {lead}."
         return not_clear(view, text, evidence_of((), waiting), waiting)
     summary = (
         f"The server does not start: {lead}, and no part is still at work. That message was lost, or a part that was "
