@@ -29,6 +29,7 @@ class Code(Word):
     SENDERS = "senders"  # a socket of datagrams without another end: whoever knows its name may send
     NOT_ASKED = "not asked"  # only the driver knows it
     ANYBODY = "anybody"  # a socket that listens: whoever connects is its other end
+    CHANGES = "changes"  # it waits for changes of files (inotify(7)): whoever makes one is its other end
     UNREADABLE = "unreadable"  # its memory could not be read
     GIVEN_UP = "given up"  # the driver failed before, and is not asked any more
 

@@ -135,6 +135,14 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class EndlessLoop:
+    """The innermost loop that a thread is in has no way out, by the text of its file: `while True` without a break."""
+
+    thread: int  # LWP
+    only_sleeps: bool = False  # it does nothing else in there
+
+
+@dataclass(frozen=True)
 class ThreadStack:
     """One thread: frames innermost first, and what the kernel says of it."""
 

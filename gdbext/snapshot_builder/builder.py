@@ -6,7 +6,7 @@ answer, not in what a snapshot is.
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from gdbext.analysis.stacks.engine import engine_of
 from gdbext.analysis.stacks.interleave import interleave_all
@@ -18,7 +18,7 @@ from gdbext.model.communicator import Searched
 from gdbext.model.job import RankProcess, RankSnapshot, Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
-from gdbext.model.stack import ThreadStack
+from gdbext.model.stack import EndlessLoop, ThreadStack
 
 Stacks = Tuple[ThreadStack, ...]
 
@@ -66,6 +66,10 @@ class ProcessReading:
 
     def held_back(self) -> Tuple[int, ...]:
         """Signals that have come for it, and that all its threads block."""
+        return ()
+
+    def endless_loops(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[EndlessLoop, ...]:
+        """Loops without a way out that its threads are in, of those that sleep or wait for a change of files."""
         return ()
 
     def host(self) -> Optional[str]:
@@ -153,6 +157,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         clients=reading.clients(),
         handlers=handlers,
         held_back=reading.held_back(),
+        endless_loops=reading.endless_loops(stacks, peers),
         refusal=reading.refusal(),
         search_cut=communicators.cut,
         labels=process.labels,

@@ -42,6 +42,15 @@ def test_the_ends_of_a_pipe():
     os.close(reader)
 
 
+def test_whoever_changes_files_ends_a_wait_for_changes_of_them():
+    library = ctypes.CDLL(None)
+    watch, (reader, writer) = library.inotify_init1(0), os.pipe()
+    assert peer_of(READ, watch).processes.code == Code.CHANGES
+    assert peer_of(POLLED, watch, reader).processes.code == Code.CHANGES  # a library has a pipe to wake it up
+    for one in (watch, reader, writer):
+        os.close(one)
+
+
 @pytest.mark.process
 def test_any_of_several_pipes_will_do():
     reader, writer = os.pipe()

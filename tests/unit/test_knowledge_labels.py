@@ -8,7 +8,8 @@ import pytest
 from gdbext.analysis.causes import causes_in_logs, watchdog_logs
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
-from gdbext.analysis.progress import at_rest, healthy, own_work
+from gdbext.analysis.progress import healthy, own_work
+from gdbext.analysis.progress.idle import at_rest, keeps_running
 from gdbext.analysis.progress.own_hangs import (
     background_collectives,
     blocked_signals,
@@ -102,6 +103,7 @@ def test_labels_of_the_contract():
 
 _ROOMS = (
     at_rest,
+    keeps_running,
     background_collectives,
     blocked_signals,
     dead_children,

@@ -11,7 +11,8 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.analysis.causes import causes_in_logs, witness_evidence
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
-from gdbext.analysis.progress import at_rest, healthy, nobody_acts, own_work, running, slow
+from gdbext.analysis.progress import healthy, nobody_acts, own_work, running, slow
+from gdbext.analysis.progress.idle import at_rest, keeps_running
 from gdbext.analysis.progress.own_hangs import (
     background_collectives,
     blocked_signals,
@@ -51,6 +52,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *no_room.PATTERNS,
         *polls_alone.PATTERNS,
         *stops_in_vain.PATTERNS,
+        *keeps_running.PATTERNS,
         *at_rest.PATTERNS,
         *results_elsewhere.PATTERNS,
         *own_work.PATTERNS,

@@ -36,6 +36,7 @@ from gdbext.model.locks import LISTENING, NOT_ACCEPTED, NOTHING, UNASKED, UNSET,
 from gdbext.model.missing import Maybe, Missing
 
 _TIMER, _PIDFD, _EPOLL = "anon_inode:[timerfd]", "anon_inode:[pidfd]", "anon_inode:[eventpoll]"
+_INOTIFY = "anon_inode:inotify"
 READS, WRITES = (
     {known.READ: "read", known.READV: "readv", known.RECVFROM: "recvfrom", known.RECVMSG: "recvmsg",
      known.MQ_TIMEDRECEIVE: "mq_receive"},
@@ -136,11 +137,21 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     link = link_of(proc, pid, str(descriptor))
     if link == _PIDFD:
         return ends(proc, tid, field("Pid", read_fdinfo(proc, pid, str(descriptor))) or 0)
+    if link == _INOTIFY:
+        return _changes(tid)
     return _timer(proc, pid, tid, descriptor) if link == _TIMER else None
 
 
-def _any_pipe(proc: ProcFS, pid: int, tid: int, descriptors: Sequence[int]) -> Optional[_Wait]:
-    """A wait until one of several pipes can be read, as for the output and the errors of a child."""
+def _changes(tid: int) -> Peer:
+    """A wait for changes of files or folders (inotify(7))."""
+    return Peer(thread=tid, file="inotify", processes=Missing("whoever changes these files", Code.CHANGES))
+
+
+def _any_pipe(proc: ProcFS, pid: int, tid: int, descriptors: Sequence[int]) -> Optional[_Found]:
+    """A wait until one of several pipes can be read, as for the output and the errors of a child; or until files change
+    or a pipe wakes it up."""
+    if any(link_of(proc, pid, str(one)) == _INOTIFY for one in descriptors):
+        return _changes(tid)
     files = [file_of(proc, pid, str(one)) for one in descriptors]
     if not all(file.startswith("pipe:") for file in files):
         return None

@@ -276,6 +276,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "works_inside",
             "followers_wait",
             "at_rest",
+            "keeps_running",
             "waits_for_clients",
         ),
     ),

@@ -1,0 +1,167 @@
+"""Loops of Python functions that have no way out, by the text of their files: `while True` without break, return, raise
+or exit. Who sleeps in one does not wait there for something to come true: it is a main thread that keeps its process
+up, a scheduler, a heartbeat."""
+
+from __future__ import annotations
+
+import ast
+import os
+import time
+from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.model.locks import Peer, waits_for_changes
+from gdbext.model.missing import Missing
+from gdbext.model.stack import EndlessLoop, Frame, ThreadStack
+from gdbext.safe_open.files import stream
+
+_MOST_THREADS, _MOST_FRAMES, _MOST_FILES = 64, 32, 16
+_LARGEST, _LONGEST_LINE = 512 << 10, 4 << 10  # bytes; what nests deeply in one line may be too much for a parser
+_Loop = Union[ast.While, ast.For, ast.AsyncFor]
+_LOOPS = (ast.While, ast.For, ast.AsyncFor)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_WAYS_OUT = (ast.Return, ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom)
+_ENDS = ("exit", "_exit", "quit", "abort", "execv", "execve", "execvp", "next")  # `next` ends by StopIteration
+_COUNTS = ("count", "cycle")  # of itertools
+_BY_SIGNALS = {"KeyboardInterrupt", "SystemExit"}
+_OF_ANYTHING = {*_BY_SIGNALS, "Exception", "BaseException"}
+
+
+class _Found(NamedTuple):
+    loop: _Loop
+    handlers: Tuple[ast.ExceptHandler, ...]  # around it, in the same function
+
+
+def endless_loops(
+    proc: ProcFS, pid: int, stacks: Sequence[ThreadStack], peers: Sequence[Peer]
+) -> Tuple[EndlessLoop, ...]:
+    """Of those threads that sleep, or wait for changes of files, and whose innermost loop has no way out. A file that
+    has changed since the process began, or that cannot be read or parsed, says nothing."""
+    files = _Files(proc, pid)
+    watch = {peer.thread for peer in peers if waits_for_changes(peer)}
+    some = [stack for stack in stacks if stack.sleeps is not None or stack.lwp in watch][:_MOST_THREADS]
+    loops = ((stack.lwp or 0, files.innermost_loop(stack.calls)) for stack in some)
+    return tuple(EndlessLoop(lwp, _only_sleeps(one.loop)) for lwp, one in loops if one is not None and _is_endless(one))
+
+
+class _Files:
+    """The parsed files of a process."""
+
+    def __init__(self, proc: ProcFS, pid: int) -> None:
+        self._root, self._began = f"{proc.root}/{pid}/root", _began(proc, pid)
+        self._trees: Dict[str, Optional[ast.Module]] = {}
+
+    def innermost_loop(self, frames: Sequence[Frame]) -> Optional[_Found]:
+        """Of the calls, in the first function that is in a loop; None where one on the way there is not known."""
+        for frame in [frame for frame in frames if frame.language == "python"][:_MOST_FRAMES]:
+            tree = self._tree(frame.file or "")
+            if tree is None or frame.line is None:
+                return None
+            found = _innermost_loop(tree, frame.line)
+            if found is not None:
+                return found
+        return None
+
+    def _tree(self, path: str) -> Optional[ast.Module]:
+        if path not in self._trees:
+            known = path.startswith("/") and len(self._trees) < _MOST_FILES
+            self._trees[path] = self._parsed(path) if known else None
+        return self._trees[path]
+
+    def _parsed(self, path: str) -> Optional[ast.Module]:
+        try:
+            with stream(self._root + path, most=_LARGEST) as file:
+                changed, data = os.fstat(file.fileno()).st_mtime, file.read(_LARGEST + 1)
+            if changed > self._began or len(data) > _LARGEST or max(map(len, data.split(b"\n"))) > _LONGEST_LINE:
+                return None
+            return ast.parse(data)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _began(proc: ProcFS, pid: int) -> float:
+    """When the process was started, in seconds since the epoch; 0.0 where nobody knows."""
+    stat = proc.stat(pid)
+    if isinstance(stat, Missing):
+        return 0.0
+    since_boot = stat.start_time / os.sysconf("SC_CLK_TCK")
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
+
+
+def _innermost_loop(tree: ast.Module, line: int) -> Optional[_Found]:
+    """Of the innermost function that a line stands in, and the handlers of exceptions around that loop."""
+    node: Optional[ast.AST] = tree
+    found: Optional[_Found] = None
+    handlers: Tuple[ast.ExceptHandler, ...] = ()
+    while node is not None:
+        node = next((one for one in _with_lines(node) if _holds(one, line)), None)
+        if isinstance(node, _SCOPES):
+            found, handlers = None, ()
+        elif isinstance(node, ast.Try) and _in_body(node, line):
+            handlers = (*handlers, *node.handlers)
+        elif isinstance(node, _LOOPS) and _in_body(node, line):
+            found = _Found(node, handlers)
+    return found
+
+
+def _with_lines(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in a part of the text; a `case` has no lines of its own."""
+    for one in ast.iter_child_nodes(node):
+        if hasattr(one, "lineno"):
+            yield one
+        else:
+            yield from _with_lines(one)
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    return bool(node.lineno <= line <= (node.end_lineno or node.lineno))  # type: ignore[attr-defined]
+
+
+def _in_body(node: Union[_Loop, ast.Try], line: int) -> bool:
+    return line <= (node.body[-1].end_lineno or 0)
+
+
+def _is_endless(found: _Found) -> bool:
+    """Whether nothing in the text of the loop, or of the handlers around it, ends it but a signal."""
+    caught = [handler for handler in found.handlers if not _names(handler) <= _OF_ANYTHING]
+    return not caught and _goes_on(found.loop) and not any(_leaves(one, False) for one in found.loop.body)
+
+
+def _goes_on(loop: _Loop) -> bool:
+    if isinstance(loop, ast.While):
+        return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    return isinstance(loop.iter, ast.Call) and _called(loop.iter) in _COUNTS
+
+
+def _leaves(node: ast.AST, inner: bool) -> bool:
+    """Whether a part of a loop may end it. `inner`: it is in a loop in there, the end of which is not meant."""
+    if isinstance(node, _SCOPES) or (isinstance(node, ast.ExceptHandler) and _names(node) & _BY_SIGNALS):
+        return False
+    if isinstance(node, _WAYS_OUT) or (isinstance(node, ast.Break) and not inner):
+        return True
+    if isinstance(node, ast.Call) and _called(node) in _ENDS:
+        return True
+    return any(_leaves(one, inner or isinstance(node, _LOOPS)) for one in ast.iter_child_nodes(node))
+
+
+def _only_sleeps(loop: _Loop) -> bool:
+    """Whether all that it does is to sleep."""
+    parts = [one for statement in loop.body for one in ast.walk(statement)]
+    calls = [_called(one) for one in parts if isinstance(one, ast.Call)]
+    return calls == ["sleep"] * len(calls) and not any(isinstance(one, (ast.Assign, ast.AugAssign)) for one in parts)
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _names(handler: ast.ExceptHandler) -> Set[str]:
+    """The exceptions that it is for; of one for all: `BaseException`."""
+    if handler.type is None:
+        return {"BaseException"}
+    return {
+        one.attr if isinstance(one, ast.Attribute) else one.id
+        for one in ast.walk(handler.type)
+        if isinstance(one, (ast.Attribute, ast.Name))
+    }
