@@ -5,12 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -48,6 +46,7 @@ public:
         if (busy_)  // what is under way has begun before, and does not count
             round += 2;
         requested_ = true;
+        ++requests_;
         wakeup_.notify_one();
         if (wait)
             done_.wait(guard, [&] { return rounds_completed_ >= round || stopped_; });
@@ -58,6 +57,9 @@ public:
         while (!busy_)
             std::this_thread::sleep_for(milliseconds(1));
     }
+
+    // How often it was woken.
+    int requests() const { return requests_; }
 
 private:
     void run()
@@ -92,6 +94,7 @@ private:
     std::condition_variable wakeup_, done_;
     bool requested_ = false, stopped_ = false;
     std::atomic<bool> busy_{false};
+    std::atomic<int> requests_{0};
     long rounds_completed_ = 0;
     std::thread thread_;
 };
@@ -107,12 +110,15 @@ int waits_for_a_round()
 {
     std::vector<Page> pages(512);
     std::mutex lock;
+    std::atomic<WorkerThread *> self{nullptr};
     WorkerThread cleaner([&] {
         std::lock_guard<std::mutex> guard(lock);
-        for (auto &page : pages)
-            page.dirty = false;
-        std::this_thread::sleep_for(milliseconds(300));
+        do {
+            for (auto &page : pages)
+                page.dirty = false;
+        } while (self.load()->requests() == 2);  // there are new ones as long as nobody wants them to be written
     });
+    self = &cleaner;
     cleaner.wakeup(true);
     std::thread log([&] { cleaner.wakeup(false); });
     cleaner.wait_until_busy();
@@ -237,16 +243,18 @@ private:
 
 class Graph {
 public:
-    // An edge is added where there is none yet.
-    void connect(int from, int to)
+    // An edge is added where there is none yet; `others` counts those that look for theirs at the same time.
+    void connect(int from, int to, std::atomic<int> *others = nullptr)
     {
         lock_.read();
+        if (others)
+            for (++*others; *others < 2;)
+                std::this_thread::yield();
         for (auto &edge : edges_)
             if (edge.first == from && edge.second == to) {
                 lock_.release_read();
                 return;
             }
-        std::this_thread::sleep_for(milliseconds(300));
         lock_.upgrade();
         edges_.emplace_back(from, to);
         lock_.release_write();
@@ -262,9 +270,10 @@ int upgrades_both_readers()
 {
     Graph graph;
     graph.connect(0, 1);
+    std::atomic<int> looking{0};
     at("main");
-    std::thread other([&] { graph.connect(1, 2); });
-    graph.connect(2, 3);
+    std::thread other([&] { graph.connect(1, 2, &looking); });
+    graph.connect(2, 3, &looking);
     other.join();
     return 0;
 }

@@ -195,17 +195,32 @@ def ends_before_its_executor():
     at("main")
 
 
+class Service:
+    """Says whether something is done; that takes as long as it takes, or until the line is closed."""
+
+    def __init__(self):
+        self.asked, self.closed = threading.Event(), threading.Event()
+
+    def is_done(self, number):
+        self.asked.set()
+        self.closed.wait()
+        return False
+
+    def close(self):
+        self.closed.set()
+
+
 class PollExecutor:
     """Asks a service again and again whether what was submitted is done."""
 
-    def __init__(self, poll):
-        self.poll, self.waiting = poll, []
+    def __init__(self, service):
+        self.service, self.waiting = service, []
         self.event, self.is_shut_down = threading.Event(), False
         self.thread = thread(self.poll_loop)
 
     def poll_loop(self):
         while not self.is_shut_down:
-            self.waiting = [one for one in self.waiting if not self.poll(one)]
+            self.waiting = [one for one in self.waiting if not self.service.is_done(one)]
             self.event.clear()
             self.event.wait()
 
@@ -216,22 +231,17 @@ class PollExecutor:
     def shutdown(self):
         self.is_shut_down = True
         self.event.set()
+        self.service.close()
         self.thread.join()
 
 
 def clears_its_event():
     """As rohanpm/more-executors#80: the thread has looked that it is not to end, and polls. Now it is shut down, which
     sets the event; the thread clears it and waits for the next one."""
-    polling = queue.Queue()
-
-    def poll(number):
-        polling.put(number)
-        time.sleep(0.1)  # the service is asked
-        return True
-
-    executor = PollExecutor(poll)
+    service = Service()
+    executor = PollExecutor(service)
     executor.submit(1)
-    polling.get()
+    service.asked.wait()
     at("main")
     executor.shutdown()
 
@@ -276,6 +286,16 @@ def read_manifest():
     return 1
 
 
+def others_submit(pool):
+    """As much as the pool takes; the last one of that."""
+    last = None
+    while True:
+        try:
+            last = pool.submit(read_manifest)
+        except RuntimeError:
+            return last
+
+
 def loses_its_permits():
     """As apache/paimon#9508: manifests are read by a pool that others use as well. It is full at times and refuses a
     task, whose permit is not given back. After some of these there is no permit left."""
@@ -284,8 +304,7 @@ def loses_its_permits():
     read, refused = [], 0
     for number in range(20):
         if number % 2:
-            for future in [pool.submit(read_manifest) for _ in range(2)]:  # of somebody else
-                last = future
+            last = others_submit(pool)
         if refused == 3:
             at("main")
         try:
