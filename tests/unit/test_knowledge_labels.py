@@ -8,8 +8,8 @@ import pytest
 from gdbext.analysis.causes import causes_in_logs, watchdog_logs
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check
-from gdbext.analysis.progress import healthy, own_work
-from gdbext.analysis.progress.idle import at_rest, keeps_running
+from gdbext.analysis.progress import healthy, pool_tasks
+from gdbext.analysis.progress.idle import at_rest, keeps_running, works_inside
 from gdbext.analysis.progress.own_hangs import (
     background_collectives,
     blocked_signals,
@@ -118,7 +118,8 @@ _ROOMS = (
     kept_gil,
     taken_further_out,
     loop_tasks,
-    own_work,
+    pool_tasks,
+    works_inside,
     failed_check,
     healthy,
     launch_counts,

@@ -9,38 +9,30 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
+from gdbext.analysis.progress.begun import begun, wants_lock
 from gdbext.analysis.progress.named_waits import (
-    mains_in_collective,
     naps_for_lock,
     naps_for_others,
     runs_until_done,
-    sets_up,
     stops_something,
     watches,
 )
-from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import naps_in_loop, place_of_naps, requests_of
-from gdbext.analysis.progress.pool_tasks import FED_KINDS, starved, waits_for_result
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, waits_for_result
 from gdbext.analysis.progress.running import has_changed, in_own_code, is_alive, own_locks, was_woken
 from gdbext.analysis.progress.slow import busy_child, moves_much
-from gdbext.analysis.progress.waits_for_ranks import may_progress, waits_for_absent_pool
+from gdbext.analysis.progress.waits_for_ranks import may_progress
 from gdbext.analysis.stacks.decisive import exits
-from gdbext.analysis.view.candidate import Candidate, evidence_of
 from gdbext.analysis.view.job_view import (
-    COMMUNICATION,
     JobView,
     Party,
     calls_of,
     is_unaccepted,
     other_ends,
-    parties_without,
     threads_of,
     waits_for_itself,
 )
-from gdbext.analysis.view.places import where
-from gdbext.analysis.view.wording import closed, start, verb, who
-from gdbext.knowledge.causes.slow import CHILD_CPU, LOOPS_CPU, NO_RATE, WRITTEN_PER_SECOND
+from gdbext.knowledge.causes.slow import CHILD_CPU, LOOPS_CPU, NO_RATE
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP, SERVER_THREAD
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, RUNS_COMMAND, YIELD
@@ -59,50 +51,17 @@ _JOIN, _TIMED = "os-join", regex(r"wait_(for|until)|timedjoin")
 def is_yielding(one: Party) -> bool:
     """Yields its processor in both copies, or sleeps for moments: it polls memory, and its CPU time is no work."""
     innermost = one.thread.calls[:1] if one.thread is not None and not one.thread.left else ()
-    if innermost and _sleeps_for_a_moment(one):
+    if innermost and sleeps_for_a_moment(one):
         return True
     return any(_YIELDS.match(frame.function or "") for frame in innermost)
 
 
-def _sleeps_for_a_moment(one: Party) -> bool:
+def sleeps_for_a_moment(one: Party) -> bool:
     """Whether it sleeps that briefly again and again; one look alone may catch the end of a longer sleep."""
     activity, thread = one.process.activity, one.thread
     if activity is None or activity.own_bytes or thread is None or thread.sleeps is None or thread.sleeps > MOMENT:
         return False
     return (thread.switches or 0) * MOST_OF_A_MOMENT >= activity.seconds
-
-
-def works_inside(view: JobView) -> Optional[Candidate]:
-    """No rank waits for another one, and of those that were read some work, or are woken again and again."""
-    if not is_independent_job(view) or mains_in_collective(view):
-        return None
-    active = [party for party in view.parties if is_working(view, party)]
-    others = parties_without(view.parties, active)
-    if active and all(map(only_naps, active)):
-        text = (
-            f"It is not clear yet whether anything hangs: {who(active)} {verb(active, 'naps', 'nap')} again and again "
-            f"in {closed(where(active[0]))}, and {verb(active, 'does', 'do')} nothing else that could be seen."
-        )
-        return not_clear(view, text, evidence_of((), active))
-    if not active and all(is_serving(view, party) for party in others):
-        summary = (
-            f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
-        )
-    elif not active or not all(waits_inside(view, party) for party in others):
-        return None
-    else:
-        does = f"{verb(active, 'works', 'work')}, for example in"
-        if all(map(waits_for_own_process, active)):
-            does = f"{verb(active, 'waits', 'wait')} for a child that works, in"
-        summary = f"{start(who(active))} {does} {where(active[0])}."
-        if others:
-            summary += f" {start(who(others))} {verb(others, 'waits', 'wait')} for other threads or processes."
-    return Candidate(
-        cause="not-a-hang",
-        confidence="low",
-        summary=f"{summary} Nothing shows a hang.",
-        evidence=evidence_of((), [*active, *others]),
-    )
 
 
 def only_naps(party: Party) -> bool:
@@ -116,76 +75,16 @@ def only_naps(party: Party) -> bool:
     return not any(one.switches for one in party.process.threads if one is not thread)  # a helper may serve others
 
 
-def cannot_tell(view: JobView) -> Optional[Candidate]:
-    """All that moves are threads that sleep for a moment again and again, that write, or that work beside one which
-    waits for a lock that nobody is known to have: they may feed the others, or only watch."""
-    if not is_independent_job(view):
-        return None
-    polls = [party for party in view.parties if _beside_lock(view, party) or _beside_writer(view, party)]
-    if not looked_long(view):
-        polls += [party for party in parties_without(view.parties, polls) if _polls(view, party)]
-    others = [party for party in parties_without(view.parties, polls) if not is_working(view, party)]
-    if not polls or not all(waits_inside(view, party) for party in others):
-        return None
-    summary = (
-        f"It is not clear yet whether anything hangs: {who(polls)} {verb(polls, 'is', 'are')} in {where(polls[0])}, "
-        f"and {verb(polls, 'has', 'have')} threads that wake up repeatedly."
-    )
-    return not_clear(view, summary, evidence_of((), polls))
-
-
-def amid_something(view: JobView) -> Optional[Candidate]:
-    """Nobody works, and some that wait like idle ones have begun something: it may end when a request comes."""
-    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
-        return None
-    may_rest = (one for one in view.parties if _waits_for_requests(view, one) or is_owed_answer(view, one))
-    amid = {party: begun(view, party) for party in may_rest}
-    amid = {party: sign for party, sign in amid.items() if sign}
-    others = parties_without(view.parties, list(amid))
-    if not amid or not all(waits_inside(view, party) for party in others):
-        return None
-    resting = [one for one in view.parties if _waits_for_requests(view, one) and not is_owed_answer(view, one)]
-    summary = f"It is not clear yet whether anything hangs: {next(iter(amid.values())).rstrip(',')}."
-    if resting:
-        summary += f" Apart from that, {who(resting)} {verb(resting, 'waits', 'wait')} for requests."
-    return not_clear(view, summary, evidence_of((), list(amid)))
-
-
-def followers_wait(view: JobView) -> Optional[Candidate]:
-    """One rank waits for requests, all the others in a broadcast for what it tells them to do."""
-    following = [party for party in view.of(*COMMUNICATION) if party.takes_orders]
-    leaders = parties_without(view.parties, following)
-    if (
-        not following
-        or len(leaders) != 1
-        or view.unseen
-        or view.gone
-        or view.snapshot.absent
-        or view.given is not Given.LIVE
-    ):
-        return None
-    if sets_up(leaders[0]) or not (is_serving(view, leaders[0]) or _asks_another(leaders[0])):
-        return None
-    text = (
-        f"{start(who(leaders))} waits for requests in {where(leaders[0])}; {who(following)} "
-        f"{verb(following, 'waits', 'wait')} in {following[0].judged.collective} for its instructions. "
-        "That is normal for an idle job."
-    )
-    return Candidate(
-        cause="not-a-hang", confidence="medium", summary=text, evidence=evidence_of((), [*leaders, *following])
-    )
-
-
 def is_serving(view: JobView, party: Party) -> bool:
     """Waits for requests, or for a thread of its own that does, and has no task that waits inside."""
     if begun(view, party) or place_of_naps(party):
         return False
     if party.judged.idle or listens(view, party):
         return not waits_for_child(view, party)
-    return _is_fed(view, party)
+    return is_fed(view, party)
 
 
-def _is_fed(view: JobView, party: Party) -> bool:
+def is_fed(view: JobView, party: Party) -> bool:
     """Whether it waits for a thread of its own that waits for requests, or sleeps for so long that it has left
     everything to such a thread of a library."""
     if party.judged.rule in OWN_SLEEPS and party.thread is not None and (party.thread.sleeps or 0.0) >= LONG_SLEEP:
@@ -195,10 +94,6 @@ def _is_fed(view: JobView, party: Party) -> bool:
     own = threads_of(view, party.index, lambda one: one.helper is None) if fed else ()
     at_rest = {one.thread for one in party.process.peers if is_at_rest(view, one)}
     return any(one.judged.idle or one.lwp in at_rest for one in own)
-
-
-def _waits_for_requests(view: JobView, party: Party) -> bool:
-    return party.judged.idle or listens(view, party) or _is_fed(view, party)
 
 
 def waits_for_child(view: JobView, party: Party) -> bool:
@@ -234,14 +129,6 @@ def is_at_rest(view: JobView, peer: Peer) -> bool:
     pids = () if isinstance(peer.processes, Missing) else peer.processes
     others = (one.peers for one in view.snapshot.processes if one.pid in pids)
     return peer.unowed and any(one.unowed and one.file == peer.back for some in (*others, peer.then) for one in some)
-
-
-def _asks_another(party: Party) -> bool:
-    """Waits for a message of another process of its program, which is there and does not wait for it in turn."""
-    back = (one for peer in party.process.peers if peer.thread == party.lwp for one in peer.then)
-    if any(not isinstance(one.processes, Missing) and party.process.pid in one.processes for one in back):
-        return False
-    return party.kind == "ipc-queue" and any(set(pids) - {party.process.pid} for pids in other_ends(party))
 
 
 def is_independent_job(view: JobView) -> bool:
@@ -297,14 +184,14 @@ def is_working(view: JobView, party: Party) -> bool:
         return busy_child(party) is not None
     if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
         return True
-    if _has_joined(party) or _worked_between_tries(party) or _runs_commands(view, party):
+    if _hasjoined_threads(party) or _worked_between_tries(party) or _runs_commands(view, party):
         return True
     accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
     if accepted and any(is_active(one) for one in threads_of(view, party.index)):
         return True
     if waits_for_result(party) and any(map(is_active, threads_of(view, party.index))):
         return True
-    joined = _joined(view, party)
+    joined = joined_threads(view, party)
     if any(map(is_yielding, joined)):  # for what any of the others may give
         joined = threads_of(view, party.index)
     if any(is_active(one) or _got_lock(one) for one in joined):
@@ -312,7 +199,7 @@ def is_working(view: JobView, party: Party) -> bool:
     if party.kind not in FED_KINDS or wants_lock(party):
         return False
     fed = _is_fed_by_one(view, party) or _loops_work(view, party)
-    return fed or any(map(is_active, _side_threads(view, party)))
+    return fed or any(map(is_active, side_threads(view, party)))
 
 
 def _loops_work(view: JobView, party: Party) -> bool:
@@ -340,18 +227,13 @@ def _naps_alone(view: JobView, party: Party) -> bool:
     return not any(is_active(one) for one in threads_of(view, party.index) if one.thread is not party.thread)
 
 
-def _beside_lock(view: JobView, party: Party) -> bool:
-    """Whether it waits for a lock, beside threads that work: one of them may have it."""
-    return wants_lock(party) and any(map(is_active, _side_threads(view, party)))
-
-
 def _got_lock(one: Party) -> bool:
     """Whether the call in which it waited for a lock was over in the second copy: it had the lock in between."""
     left = one.thread.left or 0 if one.thread is not None else 0
     return one.kind == "mutex" and left > (one.judged.frame or 0)
 
 
-def _has_joined(party: Party) -> bool:
+def _hasjoined_threads(party: Party) -> bool:
     """Whether the call in which it waited for the end of a thread, without a timeout, was over in the second copy."""
     left = party.thread.left or 0 if party.thread is not None else 0
     ended = party.judged.rule == _JOIN and left > (party.judged.frame or 0)
@@ -372,18 +254,7 @@ def _worked_between_tries(party: Party) -> bool:
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
 
 
-def _beside_writer(view: JobView, party: Party) -> bool:
-    """Whether it waits for a thread of its own, and its process has written without a pause for as long as an endless
-    loop takes to be called one: what it waits for, or a log of those that wait."""
-    if party.kind not in FED_KINDS or wants_lock(party) or not looked_long(view):
-        return False
-    looks = filter(None, (look.same_process(party.process) for look in (*view.before, view)))
-    activities = filter(None, (one.activity for one in looks))
-    rates = [(one.written_bytes or 0) / one.seconds for one in activities if one.seconds > 0]
-    return len(rates) > len(view.before) and min(rates) >= WRITTEN_PER_SECOND
-
-
-def _joined(view: JobView, party: Party) -> List[Party]:
+def joined_threads(view: JobView, party: Party) -> List[Party]:
     """The thread whose end it waits for, or that has the lock that it waits for, as memory shows it."""
     ends = {wait.owner for wait in own_locks(party)}
     return [one for one in threads_of(view, party.index) if one.lwp in ends] if ends else []
@@ -405,16 +276,7 @@ def has_code(party: Party, code: Code) -> bool:
     return any(isinstance(one, Missing) and one.code == code for one in peers)
 
 
-def _polls(view: JobView, party: Party) -> bool:
-    if _sleeps_for_a_moment(party) or naps_for_others(party) or naps_for_lock(party) or waits_for_absent_pool(party):
-        return True
-    return party.kind in FED_KINDS and (
-        any(map(is_yielding, _joined(view, party)))
-        or any(in_own_code(one) and is_alive(one) and one.judged.helper is None for one in _side_threads(view, party))
-    )
-
-
-def _side_threads(view: JobView, party: Party) -> List[Party]:
+def side_threads(view: JobView, party: Party) -> List[Party]:
     """Other threads of its process that run code of Python."""
     return [
         one
@@ -466,7 +328,3 @@ def _computes(one: Party) -> bool:
     if one.judged.helper is None and thread.state == "R" and thread.switches:
         return thread.cpu is None or thread.cpu >= NO_RATE
     return (thread.cpu or 0.0) >= CHILD_CPU
-
-
-LOST = (starved,)
-PATTERNS = (works_inside, followers_wait, cannot_tell, amid_something)

@@ -135,3 +135,6 @@ def takes_clients_alone(loop: Party) -> bool:
 def stands(one: Party) -> bool:
     """Whether it waits without a limit, and was not woken."""
     return one.thread is not None and not one.thread.switches and for_ever(one.thread)
+
+
+LOST = (starved,)

@@ -11,8 +11,8 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 from gdbext.analysis.causes import causes_in_logs, witness_evidence
 from gdbext.analysis.communicators import launch_counts
 from gdbext.analysis.failures import failed_check, gpu_findings
-from gdbext.analysis.progress import healthy, nobody_acts, own_work, running, slow
-from gdbext.analysis.progress.idle import at_rest, keeps_running
+from gdbext.analysis.progress import healthy, nobody_acts, pool_tasks, running, slow
+from gdbext.analysis.progress.idle import at_rest, keeps_running, works_inside
 from gdbext.analysis.progress.own_hangs import (
     background_collectives,
     blocked_signals,
@@ -55,7 +55,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *keeps_running.PATTERNS,
         *at_rest.PATTERNS,
         *results_elsewhere.PATTERNS,
-        *own_work.PATTERNS,
+        *works_inside.PATTERNS,
     ),
     "witnesses": witness_evidence.PATTERNS,
     "checks": (*gpu_findings.PATTERNS, *failed_check.PATTERNS),
@@ -75,7 +75,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *polls_alone.LOST,
         *no_room.LOST,
         *results_elsewhere.LOST,
-        *own_work.LOST,
+        *pool_tasks.LOST,
         *at_rest.LOST,
     ),
     "last-resort": nobody_acts.LOST,
