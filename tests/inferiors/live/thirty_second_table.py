@@ -28,8 +28,9 @@ _FOUR = ("0", "1", "2", "3")
 _JOBS = {
     # intel/ipex-llm#3626: it has one batch more than the others, whose epoch has ended and who gather their losses
     "has-one-batch-more": ((MISMATCH, MISSING), (("2",),)),
-    # dylanyunlon/Neuron_SP#154: by the norm of its own gradients it leaves out a step, with the reduction in it
-    "skips-by-its-own-norm": ((MISMATCH, MISSING), (("1",),)),
+    # Lightning-AI/pytorch-lightning#6430: a batch has failed there, it saves a checkpoint for that, and the name of the
+    # file comes from the first rank, which trains on like the others
+    "saves-after-an-exception": ((MISMATCH, MISSING), (("1",),)),
     # instructlab/training#566: the first rank saves for long, and the others are in the next step already
     # sgl-project/sglang#6830: compiling and capturing for each size takes tens of minutes at the start
     **dict.fromkeys(("saves-while-others-go-on", "captures-each-size")),
@@ -54,8 +55,8 @@ THIRTY_SECOND: Tuple[Live, ...] = (
     # Doubtful: the second word; whom to blame is as good as open, so only the cause counts
     Live(R, "makes-its-own-group", (INIT, MISMATCH, MISSING), (), _FOUR, how="ranks", needs="torch"),
     *_ranks(M, "mpirun", "mpi4py", _MPI),
-    # hpc/libcircle#10: the first rank takes its partner for nobody, and says at once that all is done; another one sends
-    # work to a rank that has heard of that. Doubtful: whom to blame, as the one who said so too early has gone on
+    # hpc/libcircle#10: the first rank takes its partner for nobody, and says at once that all is done; another rank
+    # sends work to one that has heard of that. Doubtful: whom to blame, as the one who said so too early has gone on
     Live(M, "sends-work-after-the-end", (MISMATCH, MISSING), (("0",), ("1",), ("2",), ("1", "2")), _FOUR, how="mpirun",
          needs="mpi4py"),
     # stephenberry/glaze#1218: who waits has seen that tasks are left, and is told that none is before it sleeps
@@ -67,7 +68,7 @@ THIRTY_SECOND: Tuple[Live, ...] = (
     Live(N, "ends-its-pool-twice", (EXIT, *EITHER)),
     # iowarp/clio-core#142: with periodic tasks alone, its workers look for tasks all the time
     Live(N, "polls-its-lanes", (HEALTHY,)),
-    # sleuthkit/sleuthkit#2402: a connection is taken before the lock by some, and after it by one, and the pool is empty
+    # sleuthkit/sleuthkit#2402: some take a connection before the lock, one takes it after that, and the pool is empty
     Live(T, "caches-host-addresses", EITHER),
     # agronholm/anyio#398: a task is cancelled as it gets the lock, and nobody gives that back. As an event loop at rest
     # it may be left open
