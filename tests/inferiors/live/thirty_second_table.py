@@ -28,9 +28,8 @@ _FOUR = ("0", "1", "2", "3")
 _JOBS = {
     # intel/ipex-llm#3626: it has one batch more than the others, whose epoch has ended and who gather their losses
     "has-one-batch-more": ((MISMATCH, MISSING), (("2",),)),
-    # mosaicml/composer#1690: there was no memory for a layer there, and it agrees with all about that; the others go on
-    # to gather the weights of the next layer
-    "halves-its-microbatches": ((MISMATCH, MISSING), (("1",),)),
+    # Lightning-AI/pytorch-lightning#19106: it has logged one thing more than the others, and each is reduced by itself
+    "logs-one-thing-more": ((MISMATCH, MISSING), (("1",),)),
     # instructlab/training#566: the first rank saves for long, and the others are in the next step already
     # sgl-project/sglang#6830: compiling and capturing for each size takes tens of minutes at the start
     **dict.fromkeys(("saves-while-others-go-on", "captures-each-size")),
@@ -51,9 +50,8 @@ THIRTY_SECOND: Tuple[Live, ...] = (
     *_ranks(R, "ranks", "torch", _JOBS),
     # pytorch/pytorch#23074: on each node the ranks begin with 0, so that nobody is rank 2 or 3, whom all wait for
     Live(R, "counts-ranks-by-node", (INIT, MISSING), (("2", "3"), ("2",), ("3",)), _FOUR, how="ranks", needs="torch"),
-    # pytorch/pytorch#25390: each process makes the group that it is in alone, and all of them have the same name.
-    # Doubtful: the second word; whom to blame is as good as open, so only the cause counts
-    Live(R, "makes-its-own-group", (INIT, MISMATCH, MISSING), (), _FOUR, how="ranks", needs="torch"),
+    # pytorch/pytorch#49846: it says that it is one of two processes, and is started alone
+    Live(R, "starts-from-a-notebook", (INIT, MISSING), needs="torch"),
     *_ranks(M, "mpirun", "mpi4py", _MPI),
     # hpc/libcircle#10: the first rank takes its partner for nobody, and says at once that all is done; another rank
     # sends work to one that has heard of that. Doubtful: whom to blame, as the one who said so too early has gone on
