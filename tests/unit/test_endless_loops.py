@@ -27,6 +27,7 @@ LOOPS = {
     "while True:\n    for one in queues:\n        if one.empty():\n            break\n    sleep(1)": False,
     "try:\n    while True:\n        sleep(1)\nexcept KeyboardInterrupt:\n    pass": True,
     "while True:\n    try:\n        sleep(1)\n    except (KeyboardInterrupt, SystemExit):\n        break": True,
+    "try:\n    while True:\n        sleep(1)\nexcept ToldToEnd:\n    pass": True,
     "while True:\n    def stop():\n        return 1\n    sleep(1)": True,
 }
 """Loops of Python without a way out, and whether they do nothing but sleep."""
@@ -39,7 +40,7 @@ LEFT = (
     "while True:\n    if ready:\n        sys.exit()\n    sleep(1)",
     "while True:\n    take(next(items))\n    sleep(1)",
     "while True:\n    while not ready:\n        sleep(1)",
-    "try:\n    while True:\n        sleep(1)\nexcept Done:\n    pass",
+    "try:\n    while True:\n        step()\n        sleep(1)\nexcept Done:\n    pass",
     "while True:\n    pass\nsleep(1)",
     "sleep(1)",
     "while True\n    sleep(1)",

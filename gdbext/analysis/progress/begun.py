@@ -11,7 +11,16 @@ from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import asks_for_result, inside_task, stands, unfinished_tasks, waits_for_result
 from gdbext.analysis.progress.running import asks_for_file
 from gdbext.analysis.stacks.decisive import exits
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, threads_of
+from gdbext.analysis.view.job_view import (
+    JobView,
+    Party,
+    calls_of,
+    is_unaccepted,
+    matches_any,
+    other_ends,
+    threads_of,
+    waits_for_itself,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, signal_name, who
 from gdbext.knowledge.engines.waits_between_parts import ANSWERS_OF_RANKS
@@ -46,10 +55,19 @@ def awaits_answer(view: JobView, one: Party) -> bool:
     others = {process.pid for process in view.snapshot.processes} - {one.process.pid} if ends else set()
     if not ends or not all(pids and others.issuperset(pids) for pids in ends):
         return False
+    return _is_in_request(one)
+
+
+def asks_own_process(one: Party) -> bool:
+    """Whether it waits for the answer to a request that another thread of its own process must give."""
+    return waits_for_itself(one) and not is_unaccepted(one) and _is_in_request(one)
+
+
+def _is_in_request(one: Party) -> bool:
     return any(one.is_inside(function, file) for function, file in _REQUESTS)
 
 
-def _seems_to_ask(one: Party) -> bool:
+def seems_to_ask(one: Party) -> bool:
     """Whether it receives in a function whose name says that it asks for something."""
     if one.kind not in ("io", "ipc-queue") or one.judged.idle:
         return False
@@ -59,7 +77,7 @@ def _seems_to_ask(one: Party) -> bool:
 
 def is_owed_answer(view: JobView, one: Party) -> bool:
     """Whether it waits for an answer, by what it has called or by the names of its own functions."""
-    return awaits_answer(view, one) or _seems_to_ask(one)
+    return awaits_answer(view, one) or seems_to_ask(one)
 
 
 def asks(one: Party) -> bool:
@@ -127,7 +145,7 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
     for one in own:
         if awaits_answer(view, one) and stands(one):
             yield f"{who([one])} waits in {closed(where(one))} for the answer to a request"
-    if _seems_to_ask(party):
+    if seems_to_ask(party):
         yield f"{who([party])} waits in {closed(where(party))} for what seems to be the answer to a request"
     is_fed = any(map(_feeds, own))
     for loop in own:

@@ -19,7 +19,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.cpython_frames import HANDLES_SIGNALS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
-from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, UNTIMED
+from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, has_no_limit
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
@@ -184,11 +184,7 @@ def ended_by_handlers(party: Party) -> bool:
 
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
-    call = thread.syscall
-    if not call or call[0] not in UNTIMED:
-        return False
-    timeout = UNTIMED[call[0]]
-    return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
+    return bool(thread.syscall) and thread.syscall is not None and has_no_limit(thread.syscall)
 
 
 def is_alive(party: Party) -> bool:

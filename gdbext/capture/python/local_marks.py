@@ -18,7 +18,8 @@ from gdbext.knowledge.runtimes.cpython import LOCALS, OBJECT_TYPE, TYPE_NAME, Lo
 
 _WORD = struct.Struct("<Q")
 _OUTERMOST = 64  # frames of a thread
-_NUMBERS = (b"int\0", b"float\0")
+_NUMBERS = (b"int\0", b"float\0", b"complex\0")
+_LONGEST = max(map(len, _NUMBERS))
 _VALUE = slice(16, 32)  # of a number: behind refcount and type
 
 MarksOf = Callable[[FrozenThread], Tuple[int, ...]]
@@ -67,7 +68,7 @@ class _Marks:
             return b""
         if kind not in self._is_number:
             name = self._pages.word(kind + TYPE_NAME)
-            text = self._pages.read(name, 6) if name else None
+            text = self._pages.read(name, _LONGEST) if name else None
             self._is_number[kind] = text is not None and text.startswith(_NUMBERS)
         data = self._pages.read(address, _VALUE.stop) if self._is_number[kind] else None
         return data[_VALUE] if data else b""

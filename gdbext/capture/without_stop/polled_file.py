@@ -6,7 +6,7 @@ import struct
 from typing import Callable, Mapping, Optional, Sequence
 
 from gdbext.knowledge.runtimes.system_calls import POLL, PPOLL, READ, WRITE
-from gdbext.knowledge.runtimes.untimed_calls import POLLED, UNTIMED
+from gdbext.knowledge.runtimes.untimed_calls import POLLED, has_no_limit
 from gdbext.model.stack import Frame, ThreadStack
 from gdbext.model.text.patterns import regex
 
@@ -33,11 +33,9 @@ def _is_of_zeromq(frame: Frame) -> bool:
 def as_read_or_write(call: Sequence[int], read: Callable[[int, int], Optional[bytes]]) -> Sequence[int]:
     """Any other call as it is. `call`: number and arguments; `read`: (address, size) -> memory of the process.
     Of several files that it waits to read: `POLLED` and their descriptors."""
-    limit = UNTIMED.get(call[0])
-    if call[0] not in (POLL, PPOLL) or limit is None or len(call) <= limit[0]:
+    if call[0] not in (POLL, PPOLL) or not has_no_limit(call):
         return call
-    asks = 0 < call[2] <= _MOST_FILES and call[limit[0]] in limit[1]
-    data = read(call[1], _POLLFD.size * call[2]) if asks else None
+    data = read(call[1], _POLLFD.size * call[2]) if 0 < call[2] <= _MOST_FILES else None
     files = [(file, events) for file, events, _ in _POLLFD.iter_unpack(data or b"") if file >= 0]
     if len(files) > 1:
         return (POLLED, *(file for file, _ in files)) if all(events & _TO_READ for _, events in files) else call

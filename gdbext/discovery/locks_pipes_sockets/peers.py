@@ -30,7 +30,7 @@ from gdbext.discovery.locks_pipes_sockets.tcp_traffic import traffic
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.discovery.proc.waited_children import ends, started_child, waited_child, with_only_child
 from gdbext.knowledge.runtimes import system_calls as known
-from gdbext.knowledge.runtimes.untimed_calls import POLLED
+from gdbext.knowledge.runtimes.untimed_calls import POLLED, has_no_limit
 from gdbext.model.codes import Code
 from gdbext.model.locks import LISTENING, NOT_ACCEPTED, NOTHING, UNASKED, UNSET, Peer
 from gdbext.model.missing import Maybe, Missing
@@ -47,7 +47,6 @@ READS, WRITES = (
 
 _MOST_WAITS = 64
 _STEPS = 3  # a shell, what it runs, and what that runs
-_FOR_EVER = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 _GETEVENTS = 1  # IORING_ENTER_GETEVENTS
 _ANY = ("0.0.0.0:0", "[::]:0")
 
@@ -119,7 +118,7 @@ def _wait(proc: ProcFS, pid: int, tid: int, call: Sequence[int]) -> Optional[_Fo
     other = waited_child(proc, pid, tid, started_child(proc, pid, tid, call)) or opens_pipe(proc, pid, tid, call)
     if other is not None:
         return other
-    if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and len(call) > 4 and call[4] in _FOR_EVER:
+    if number in (known.EPOLL_WAIT, known.EPOLL_PWAIT) and has_no_limit(call):
         return _own_events(proc, pid, tid, descriptor)
     if number == POLLED:
         return _any_pipe(proc, pid, tid, call[1:])
@@ -190,7 +189,10 @@ def _children(proc: ProcFS, pid: int) -> Maybe[List[int]]:
 def _own_events(proc: ProcFS, pid: int, tid: int, descriptor: int) -> Optional[_Found]:
     """A wait for events without a time-out: for connections of anybody; or with nothing but files that wake it up, such
     as a pair of sockets: then no event comes from outside unless another process has the other end."""
-    files = [file_of(proc, pid, one) for one, _ in watched(proc, pid, str(descriptor))]
+    names = [name for name, _ in watched(proc, pid, str(descriptor))]
+    files = [file_of(proc, pid, name) for name in names if link_of(proc, pid, name) != _INOTIFY]
+    if len(files) < len(names):
+        return _changes(tid) if not files or only_wake_ups(proc, pid, files) else None
     inodes = {int(file[len("socket:[") : -1]) for file in files if file.startswith("socket:")}
     open_to_all = listening(proc, pid, inodes)
     if open_to_all:

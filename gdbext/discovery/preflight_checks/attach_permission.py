@@ -9,7 +9,7 @@ from gdbext.discovery.preflight_checks import permission_remedies
 from gdbext.discovery.proc.procfs import ProcFS, Stat
 from gdbext.model.errors import GdbextError
 from gdbext.model.missing import Missing
-from gdbext.model.text.ranges import ranges_text
+from gdbext.model.text.ranges import counted, ranges_text
 from gdbext.scrubbing.secrets_in_text import title_of
 
 SYS_PTRACE = 1 << 19
@@ -127,6 +127,13 @@ def _never(sides: _Sides) -> Optional[Problem]:
     name, group = sides.name, sides.target.get("Tgid", str(sides.pid))
     if sides.stat.kernel_thread:
         return Problem(f"{name} is a kernel thread ({sides.stat.comm})", "name a process of the job instead")
+    left = [tid for tid in sides.proc.tasks(sides.pid) if tid != sides.pid] if sides.stat.state in "ZX" else []
+    if left:
+        text = (
+            f"the main thread of {name} ({sides.stat.comm}) has ended, and {counted(len(left), 'other thread')} went on"
+        )
+        by_hand = f"gdb -p {left[0]} -batch -ex bt > stack.txt; gdbext diagnose stack.txt"
+        return Problem(text, f"gdbext cannot read such a process: read its threads one by one: {by_hand}")
     if sides.stat.state in "ZX":
         text = f"{name} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
         return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")

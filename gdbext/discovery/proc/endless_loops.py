@@ -122,9 +122,12 @@ def _in_body(node: Union[_Loop, ast.Try], line: int) -> bool:
 
 
 def _is_endless(found: _Found) -> bool:
-    """Whether nothing in the text of the loop, or of the handlers around it, ends it but a signal."""
-    caught = [handler for handler in found.handlers if not _names(handler) <= _OF_ANYTHING]
-    return not caught and _goes_on(found.loop) and not any(_leaves(one, False) for one in found.loop.body)
+    """Whether nothing in the text of the loop, or of the handlers around it, ends it but a signal: into a sleep alone
+    no other exception comes."""
+    caught = any(not _names(handler) <= _OF_ANYTHING for handler in found.handlers)
+    if caught and not _only_sleeps(found.loop):
+        return False
+    return _goes_on(found.loop) and not any(_leaves(one, False) for one in found.loop.body)
 
 
 def _goes_on(loop: _Loop) -> bool:

@@ -299,6 +299,7 @@ SIGNATURES: Tuple[Signature, ...] = (
             "waits_for_output_of_dead_child",
             "replaces_its_workers",
             "request_unanswered",
+            "own_request_unanswered",
             "nobody_answers",
             "cut_off",
             "asks_itself",

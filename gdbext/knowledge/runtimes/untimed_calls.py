@@ -35,6 +35,23 @@ UNTIMED: Mapping[int, Optional[Tuple[int, Sequence[int]]]] = {
 }
 """By number: the place of its timeout in (number, arguments ...) and the values for none; None: it has no timeout."""
 
+_MILLISECONDS = (known.POLL, known.EPOLL_WAIT, known.EPOLL_PWAIT)
+_HOUR, _NEGATIVE = 3_600_000, 1 << 31
+"""Of calls whose timeout is in milliseconds: such long ones stand for none (trio 0.27 _core/_run.py: a day; gevent's
+libev: 17 days)."""
+
+
+def has_no_limit(call: Sequence[int]) -> bool:
+    """Whether a system call (number and arguments) waits for as long as it takes."""
+    if call[0] not in UNTIMED:
+        return False
+    timeout = UNTIMED[call[0]]
+    if timeout is None:
+        return True
+    value = call[timeout[0]] if len(call) > timeout[0] else None
+    return value is not None and (value in timeout[1] or (call[0] in _MILLISECONDS and _HOUR <= value < _NEGATIVE))
+
+
 RUNS_COMMAND = "python-subprocess"
 CHILD_WAITS: Tuple[str, ...] = ("os-child", "os-spawn", "python-child", RUNS_COMMAND)
 """Frame rules of a wait for a child process."""

@@ -42,7 +42,7 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG, WAIT4
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
 from gdbext.model.codes import Code, Given
-from gdbext.model.locks import LISTENING
+from gdbext.model.locks import LISTENING, waits_for_changes
 from gdbext.model.text.patterns import regex
 
 _BLOCKS_ON = regex(BLOCKS_ON)
@@ -155,8 +155,8 @@ def waits_for_clients(view: JobView) -> Optional[Candidate]:
     loops = [one for one in every if _takes_clients(one)]
     if not loops or any(process.clients for process in view.snapshot.processes):
         return None
-    lwps = {one.lwp for one in loops}
-    if not all(one in loops or _rests_beside_loops(one, lwps) for one in every):
+    helpers = {one.lwp for one in every if one.judged.helper is not None}
+    if not all(one in loops or _rests_beside_loops(one, helpers) for one in every):
         return None
     summary = (
         f"{start(who(loops))} {verb(loops, 'waits', 'wait')} for clients in {where(loops[0])}, and no other thread has "
@@ -168,16 +168,17 @@ def waits_for_clients(view: JobView) -> Optional[Candidate]:
 
 
 def _takes_clients(one: Party) -> bool:
-    """Whether it is a thread of an event loop that waits for clients among others."""
-    listens = (LISTENING in peer.file for peer in one.process.peers if peer.thread == one.lwp)
+    """Whether it is a thread of an event loop that waits for clients, or for changes of files, among others."""
+    own = (peer for peer in one.process.peers if peer.thread == one.lwp)
+    listens = (LISTENING in peer.file or waits_for_changes(peer) for peer in own)
     return one.judged.helper is not None and _stands(one) and any(listens)
 
 
-def _rests_beside_loops(one: Party, loops: Collection[Optional[int]]) -> bool:
-    """Whether it is a helper, or waits without a limit for one that runs a loop to end, or for a run-time's tasks."""
+def _rests_beside_loops(one: Party, helpers: Collection[Optional[int]]) -> bool:
+    """Whether it is a helper, or waits without a limit for one of them to end, or for a run-time's tasks."""
     if one.judged.helper is not None or one.judged.idle:
         return True
-    joins = one.judged.rule in JOINS and any(wait.owner in loops for wait in own_locks(one))
+    joins = one.judged.rule in JOINS and any(wait.owner in helpers for wait in own_locks(one))
     parked = one.judged.rule == GO_PARK or matches_any(_BLOCKS_ON, calls_of(one))
     return _stands(one) and (joins or parked)
 

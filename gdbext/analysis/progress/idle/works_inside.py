@@ -3,13 +3,14 @@ has begun something that a request may end."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Collection, Optional
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
 from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_lock, naps_for_others, sets_up
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import (
     is_active,
+    is_at_rest,
     is_fed,
     is_independent_job,
     is_serving,
@@ -24,11 +25,11 @@ from gdbext.analysis.progress.own_work import (
     waits_for_own_process,
     waits_inside,
 )
-from gdbext.analysis.progress.pool_tasks import FED_KINDS
+from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.progress.running import in_own_code, is_alive
 from gdbext.analysis.progress.waits_for_ranks import waits_for_absent_pool
 from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without
+from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import WRITTEN_PER_SECOND
@@ -48,6 +49,12 @@ def works_inside(view: JobView) -> Optional[Candidate]:
             f"in {closed(where(active[0]))}, and {verb(active, 'does', 'do')} nothing else that could be seen."
         )
         return not_clear(view, text, evidence_of((), active))
+    if not active and _rest_on_each_other(view):
+        text = (
+            f"It is not clear yet whether anything hangs: {who(others)} wait for messages of each other alone, for "
+            f"example in {where(others[0])}, and no process of this program can be reached from outside."
+        )
+        return not_clear(view, text, evidence_of((), others))
     if not active and all(is_serving(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
@@ -67,6 +74,20 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         summary=f"{summary} Nothing shows a hang.",
         evidence=evidence_of((), [*active, *others]),
     )
+
+
+def _rest_on_each_other(view: JobView) -> bool:
+    """Whether each thread that was read waits for the next message on a connection between two of the processes."""
+    pids = {process.pid for process in view.snapshot.processes}
+    every = [one for one in threads(view) if one.judged.helper is None]
+    return len(view.parties) > 1 and all(_rests_on_one_of(view, one, pids) for one in every)
+
+
+def _rests_on_one_of(view: JobView, one: Party, pids: Collection[Optional[int]]) -> bool:
+    own = [peer for peer in one.process.peers if peer.thread == one.lwp]
+    ends = [pid for pids in other_ends(one) for pid in pids]
+    inside = bool(ends) and set(ends) <= set(pids)
+    return not one.judged.idle and stands(one) and inside and all(is_at_rest(view, peer) for peer in own)
 
 
 def cannot_tell(view: JobView) -> Optional[Candidate]:
