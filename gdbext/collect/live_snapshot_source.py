@@ -12,7 +12,7 @@ from gdbext.capture.without_stop import kernel_threads
 from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.collect.one_rank import LiveRank
 from gdbext.collect.rank_locks import Neighbours
-from gdbext.discovery.proc.endless_loops import endless_loops
+from gdbext.discovery.proc.loops_in_text import loops_in_text
 from gdbext.model.activity import Activity
 from gdbext.model.clients import WaitingClient
 from gdbext.model.codes import ReadState
@@ -20,7 +20,7 @@ from gdbext.model.communicator import Searched
 from gdbext.model.job import Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
-from gdbext.model.stack import EndlessLoop, ThreadStack
+from gdbext.model.stack import LoopInText, ThreadStack
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks
 
 
@@ -56,8 +56,8 @@ class LiveReading(ProcessReading):
     def held_back(self) -> Tuple[int, ...]:
         return self._neighbours.proc.held_back(self.process.pid) if self._copied else ()
 
-    def endless_loops(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[EndlessLoop, ...]:
-        return endless_loops(self._neighbours.proc, self.process.pid, stacks, peers) if self._copied else ()
+    def loops_in_text(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[LoopInText, ...]:
+        return loops_in_text(self._neighbours.proc, self.process.pid, stacks, peers) if self._copied else ()
 
     def host(self) -> Optional[str]:
         return self.process.host or socket.gethostname()

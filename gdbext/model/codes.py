@@ -45,6 +45,14 @@ class StackEnd(Word):
     MEMORY = "memory"  # gdb came to an address that cannot be read
 
 
+class LoopKind(Word):
+    """What the text of a thread's Python functions says of the innermost loop that they are in."""
+
+    NONE = "none"  # they are in no loop
+    ENDLESS = "endless"  # it has no way out: `while True` without a break
+    SLEEPS = "sleeps"  # the same, and it does nothing but sleep
+
+
 class ReadState(Word):
     """How much of a process was read (`RankSnapshot.state`)."""
 

@@ -14,7 +14,7 @@ from gdbext.model.gpu_core import ResidentKernel
 from gdbext.model.gpu_errors import GpuError
 from gdbext.model.host import HostLook
 from gdbext.model.locks import LockWait, Peer
-from gdbext.model.stack import EndlessLoop, ThreadStack
+from gdbext.model.stack import LoopInText, ThreadStack
 from gdbext.model.tasks import PythonTask
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import ranks
@@ -147,7 +147,7 @@ class RankSnapshot:
     after: Optional[str] = None  # what its threads did when all was read, by a word of `AFTER`; None: nobody looked
     handlers: Optional[Tuple[int, ...]] = None  # signals that it has handlers for; None: not known
     held_back: Tuple[int, ...] = ()  # signals that have come, and that all its threads block
-    endless_loops: Tuple[EndlessLoop, ...] = ()  # that its threads are in
+    loops_in_text: Tuple[LoopInText, ...] = ()  # that its threads are in, by the text of its files of Python
     refusal: Optional[Refusal] = None  # the first of its problems, where a right or a setting stands in the way
     search_cut: bool = False  # the search for communicators came to its limit: there may be more
     labels: Mapping[str, int] = field(default_factory=dict)  # parallel groups: {"tp": 1, "pp": 0, "dp": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping, Optional, Pattern, Sequence, Tuple, Union, overload
 
-from gdbext.model.codes import StackEnd
+from gdbext.model.codes import LoopKind, StackEnd
 from gdbext.model.missing import Missing
 
 UNREAD = "not read without a stop"
@@ -135,11 +135,11 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class EndlessLoop:
-    """The innermost loop that a thread is in has no way out, by the text of its file: `while True` without a break."""
+class LoopInText:
+    """What the text of a thread's Python functions says of the loop that they are in."""
 
     thread: int  # LWP
-    only_sleeps: bool = False  # it does nothing else in there
+    kind: LoopKind
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from gdbext.model.communicator import Searched
 from gdbext.model.job import RankProcess, RankSnapshot, Refusal
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.python import PythonStacks
-from gdbext.model.stack import EndlessLoop, ThreadStack
+from gdbext.model.stack import LoopInText, ThreadStack
 
 Stacks = Tuple[ThreadStack, ...]
 
@@ -68,8 +68,8 @@ class ProcessReading:
         """Signals that have come for it, and that all its threads block."""
         return ()
 
-    def endless_loops(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[EndlessLoop, ...]:
-        """Loops without a way out that its threads are in, of those that sleep or wait for a change of files."""
+    def loops_in_text(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[LoopInText, ...]:
+        """What the text of its files of Python says of the loops that its threads are in."""
         return ()
 
     def host(self) -> Optional[str]:
@@ -157,7 +157,7 @@ def rank_snapshot(index: int, reading: ProcessReading) -> RankSnapshot:
         clients=reading.clients(),
         handlers=handlers,
         held_back=reading.held_back(),
-        endless_loops=reading.endless_loops(stacks, peers),
+        loops_in_text=reading.loops_in_text(stacks, peers),
         refusal=reading.refusal(),
         search_cut=communicators.cut,
         labels=process.labels,

@@ -9,9 +9,10 @@ from gdbext.analysis.stacks.thread_kind import judge_thread
 from gdbext.analysis.verdict.judge import judge
 from gdbext.model.activity import Activity, Child
 from gdbext.model.clients import WaitingClient
-from gdbext.model.codes import Code
+from gdbext.model.codes import Code, LoopKind
 from gdbext.model.locks import UNOPENED, LockWait, Peer
 from gdbext.model.missing import Missing
+from gdbext.model.stack import LoopInText
 from tests.unit.stacks import ENTRY, gloo_reducing, job, rank, stack
 
 MAIN = ("<module>@program.py:9", "main@python3")
@@ -742,17 +743,47 @@ RECEIVES = ("recv@libc.so.6", "sock_recv_impl@python3")
 RECV = (45, 7, 1, 1, 0, 0, 0)
 
 
+def reads(number, function, *threads, unowed=True):
+    file, back = (f"tcp 127.0.0.1:{one} - 127.0.0.1:{1 - one}" for one in (number, 1 - number))
+    peer = Peer(100 + number, file, (101 - number,), ("S",), ("python",), unowed=unowed, back=back)
+    reader = stack(*RECEIVES, function, *MAIN, syscall=RECV, state="S", switches=0)
+    return process(number, reader, *threads, peers=(peer,))
+
+
 @pytest.mark.parametrize("unowed", [True, False])
 def test_two_that_read_from_each_other_rest_where_no_answer_is_owed(unowed):
-    """A client that the server has spoken to last, and the server, which waits for its next question."""
-
-    def reads(number, function):
-        file, back = (f"tcp 127.0.0.1:{one} - 127.0.0.1:{1 - one}" for one in (number, 1 - number))
-        peer = Peer(100 + number, file, (101 - number,), ("S",), ("python",), unowed=unowed, back=back)
-        return process(number, stack(*RECEIVES, function, *MAIN, syscall=RECV, state="S", switches=0), peers=(peer,))
-
-    found = verdict(reads(0, "subscribe@work.py:4"), reads(1, "publish@work.py:7"))
+    """A client that the server has spoken to last, and the server, which waits for its next question; and who may be
+    asked from outside."""
+    accepts = stack(*ACCEPTS, "listen@work.py:3", state="S", switches=0, syscall=(43, 3, 0, 0, 0, 0, 0))
+    found = verdict(
+        reads(0, "subscribe@work.py:4", unowed=unowed), reads(1, "publish@work.py:7", accepts, unowed=unowed)
+    )
     assert (found.cause, found.finding) == (("not-a-hang", False) if unowed else ("other", True))
+
+
+def test_where_nobody_else_can_reach_them_it_is_not_clear_whether_two_that_read_from_each_other_rest():
+    found = verdict(reads(0, "subscribe@work.py:4"), reads(1, "publish@work.py:7"))
+    assert (found.cause, found.finding) == ("unknown", False)
+    assert "wait for messages of each other alone" in found.summary
+    asks = lasting(reads(0, "HttpSocket.get@client.py:170"), reads(1, "serve@work.py:7"))
+    assert (asks.cause, asks.culprits) == ("other", (1,)), asks.summary
+    assert "for the answer to a request" in asks.summary
+
+
+ZMQ = ("poll@libc.so.6", "zmq_msg_recv@libzmq.so.5")
+
+
+def test_who_waits_for_a_message_outside_of_any_loop_waits_for_this_one():
+    receives = stack(*ZMQ, "start@work.py:4", *MAIN, syscall=(7, 1, 1, 0xFFFFFFFF, 0, 0, 0), state="S", switches=0)
+    takes = stack("epoll_wait@libc.so.6", "zmq::epoll_t::loop@libzmq.so.5", state="S", switches=0)
+    listens = Peer(110, "tcp 127.0.0.1:1, listening and more", Missing("anybody", Code.ANYBODY))
+    serves = [process(number, receives, takes, peers=(replace(listens, thread=110 + number),)) for number in (0, 1)]
+    assert verdict(*serves).cause == "not-a-hang"
+    once = [replace(one, loops_in_text=(LoopInText(100 + one.rank, LoopKind.NONE),)) for one in serves]
+    assert verdict(*once).cause == "unknown"
+    found = lasting(*once)
+    assert (found.cause, found.confidence, found.culprits) == ("other", "low", (0, 1)), found.summary
+    assert "outside of any loop, for one message" in found.summary
 
 
 @pytest.mark.parametrize("other", ["reads as well", "is elsewhere"])
@@ -814,3 +845,29 @@ def test_a_rank_of_which_only_python_functions_were_read_may_well_run():
     assert (found.cause, found.finding) == ("unknown", False)
     assert "A long step looks like an endless loop" in found.summary
     assert judge(job(gloo_reducing(0), replace(copies, state="ok"), apart=128.0)).verdict.cause == "missing-rank"
+
+
+ASKS = (
+    "recv@libc.so.6",
+    "SocketIO.readinto@socket.py:706",
+    "HTTPConnection.getresponse@http/client.py:1386",
+    "urlopen@urllib/request.py:216",
+)
+IN_POOL = (
+    "sem_wait@libc.so.6",
+    "Queue.get@queue.py:171",
+    "ConnectionPool.checkout@pool.py:92",
+    "Handler.do_GET@http.py:128",
+)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_request_to_its_own_process_that_is_answered_by_a_thread_which_waits(inside):
+    asks = stack(*ASKS, *MAIN, syscall=RECV, state="S", switches=0)
+    polls = stack("poll@libc.so.6", "select@selectors.py:415", "BaseServer.serve_forever@socketserver.py:233",
+                  syscall=POLL, state="S", switches=5, cpu=0.0)  # fmt: skip
+    answers = stack(*(IN_POOL if inside else IN_POOL[:3]), syscall=FUTEX, state="S", switches=0)
+    own = Peer(100, "tcp 127.0.0.1:1 - 127.0.0.1:2", (100,), ("S",), ("python",))
+    found = lasting(process(0, asks, polls, answers, peers=(own,)))
+    assert found.finding is inside, found.summary
+    assert not inside or "for the answer to a request to the same process" in found.summary

@@ -92,6 +92,16 @@ def test_who_has_the_lock_on_a_data_base_that_is_tried_again(tmp_path, frames, s
     assert [(one.file, one.processes, one.lock) for one in peers] == [(path, (os.getpid(),), True)] * found
 
 
+OWN = "fcntl.lockf(files[0], fcntl.LOCK_EX, 510, 0x40000002)"
+
+
+def test_another_connection_of_the_process_itself_may_have_the_lock(tmp_path):
+    path = str(tmp_path / "kv.db")
+    with asking(tmp_path, [path], OWN) as pid:
+        peers = list(tried_locks(ProcFS(), pid, [stack(*BUSY, lwp=pid, sleeps=0.1)]))
+    assert [(one.file, one.processes) for one in peers] == [(path, (pid,))]
+
+
 def test_who_reads_a_data_base_keeps_its_writer_from_the_commit(tmp_path):
     path = str(tmp_path / "kv.db")
     with open(path, "w+") as file, asking(tmp_path, [path], COMMITS) as pid:

@@ -281,3 +281,17 @@ def test_who_alone_waits_for_the_waiters_of_a_condition_was_forked_from_a_proces
     assert (found.cause, found.culprits) == ("fork-after-cuda", (0,))
     beside = replace(alone, threads=(*alone.threads, thread(2, *ACCEPTS)))
     assert verdict(beside).cause != "fork-after-cuda"  # its other thread may be about to leave that wait
+
+
+SIGNALS = ("futex_wait@libc.so.6", "__condvar_quiesce_and_switch_g1@libc.so.6", "pthread_cond_broadcast@libc.so.6",
+           "notify@engine queue.h:22", "main@engine main.cc:9")  # fmt: skip
+
+
+@pytest.mark.parametrize(("shared", "seconds", "cause"), [(True, 30.0, "other"), (True, 1.0, ""), (False, 30.0, "")])
+def test_who_signals_a_condition_whose_waiter_was_killed_in_its_wait(shared, seconds, cause):
+    signals = thread(1, *SIGNALS, syscall=(202, 1, 0, 3, 0, 0, 0), switches=0, state="S")
+    one = rank(0, signals, pid=1, locks=(waits(1, "futex", shared=shared, still=True),), handlers=())
+    now = replace(job(one, world_size=None, apart=0.5), taken_at=1000.0 + seconds)
+    found = judge(replace(now, earlier=(replace(now, taken_at=1000.0),))).verdict
+    assert ("have left it" in found.summary) is bool(cause), found.summary
+    assert not cause or (found.cause, found.confidence, found.culprits) == (cause, "medium", (0,))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Iterator, Pattern
 
+from gdbext.analysis.progress.named_waits import waits_once
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
 from gdbext.analysis.progress.own_hangs.loop_tasks import unfinished
 from gdbext.analysis.progress.pool_tasks import asks_for_result, inside_task, stands, unfinished_tasks, waits_for_result
@@ -147,6 +148,8 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
             yield f"{who([one])} waits in {closed(where(one))} for the answer to a request"
     if seems_to_ask(party):
         yield f"{who([party])} waits in {closed(where(party))} for what seems to be the answer to a request"
+    if waits_once(party):
+        yield f"{who([party])} waits in {closed(where(party))}, outside of any loop, for one message"
     is_fed = any(map(_feeds, own))
     for loop in own:
         yield from unfinished(loop, is_fed)

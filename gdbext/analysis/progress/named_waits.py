@@ -26,6 +26,7 @@ from gdbext.knowledge.runtimes.untimed_calls import (
     WAITS_BY_NAME,
     WATCHES_BY_NAME,
 )
+from gdbext.model.codes import LoopKind
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
 from gdbext.model.text.source_names import source_name
@@ -86,6 +87,14 @@ def sets_up(one: Party) -> bool:
     own = (frame for frame in one.python_calls() if not _STANDARD_LIBRARY.search(frame.file or ""))
     inner = next(own, None)
     return inner is not None and _SETS_UP.match(words_of(inner.function or "")) is not None
+
+
+def waits_once(one: Party) -> bool:
+    """Whether its main thread waits for a message in no loop, by the text of its functions: for this one alone. A
+    server waits in a loop."""
+    receives = one.kind in ("io", "ipc-queue") and not one.judged.idle
+    loops = (loop.kind for loop in one.process.loops_in_text if loop.thread == one.lwp)
+    return receives and LoopKind.NONE in loops
 
 
 def stops_something(one: Party) -> bool:

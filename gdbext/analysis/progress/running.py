@@ -19,7 +19,7 @@ from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OF_ITS_OWN, OWN_SLEEPS
 from gdbext.knowledge.runtimes.cpython_frames import HANDLES_SIGNALS
 from gdbext.knowledge.runtimes.glibc_locks import BY_HANDLER, KEYBOARD, OF_RUNTIMES
-from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, has_no_limit
+from gdbext.knowledge.runtimes.untimed_calls import LOADER_WAITS, has_no_limit, has_no_timeout
 from gdbext.knowledge.spinning import SPINNING_AFTER
 from gdbext.model.job import RankSnapshot
 from gdbext.model.locks import LockWait
@@ -88,7 +88,7 @@ def moves_about(view: JobView, party: Party) -> bool:
 
 def was_woken(thread: ThreadStack) -> bool:
     """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
-    return bool(thread.switches) and for_ever(thread)
+    return bool(thread.switches and thread.syscall) and has_no_timeout(thread.syscall or ())
 
 
 def has_acted(one: Party) -> bool:
@@ -184,7 +184,7 @@ def ended_by_handlers(party: Party) -> bool:
 
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
-    return bool(thread.syscall) and thread.syscall is not None and has_no_limit(thread.syscall)
+    return bool(thread.syscall) and has_no_limit(thread.syscall or ())
 
 
 def is_alive(party: Party) -> bool:

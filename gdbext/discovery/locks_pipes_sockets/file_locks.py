@@ -136,8 +136,8 @@ def _is_of(row: Match[str], pid: int, inode: Optional[int], device: str) -> bool
 
 
 def locked_by_sqlite(proc: ProcFS, pid: int) -> Dict[str, Tuple[int, ...]]:
-    """Of the files that a process has open those on which locks of SQLite keep it waiting, and the other processes that
-    have these: who writes; where the process itself commits, who reads."""
+    """Of the files that a process has open those on which locks of SQLite keep it waiting, and the processes that have
+    these: who writes; where the process itself commits, who reads; else another connection of its own."""
     text = proc.text("locks")
     held: Dict[int, List[Match[str]]] = {}
     for row in () if isinstance(text, Missing) else filter(None, map(_LINE.match, text.splitlines())):
@@ -150,7 +150,8 @@ def locked_by_sqlite(proc: ProcFS, pid: int) -> Dict[str, Tuple[int, ...]]:
         device = _device(proc, pid, info) if rows else ""
         rows = [row for row in rows if row["device"] == device]
         commits = any((int(row["pid"]), row["range"].split()[0]) == (pid, str(SQLITE_COMMITS)) for row in rows)
-        blocking = {int(row["pid"]) for row in rows if commits or " WRITE " in row[0]} - {pid, _OF_FILE, _ELSEWHERE}
+        blocking = {int(row["pid"]) for row in rows if commits or " WRITE " in row[0]}
+        blocking = (blocking - {pid, _OF_FILE, _ELSEWHERE}) or ({pid} if blocking == {pid} and not commits else set())
         if blocking:
             found[link_of(proc, pid, descriptor)] = tuple(sorted(blocking))
     return found

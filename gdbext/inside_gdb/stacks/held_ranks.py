@@ -25,7 +25,7 @@ from gdbext.capture.without_stop.resumed_calls import as_begun
 from gdbext.capture.without_stop.sleep_times import sleep_left
 from gdbext.discovery.locks_pipes_sockets.locks_tried_again import tried_locks
 from gdbext.discovery.locks_pipes_sockets.peers import waits_for
-from gdbext.discovery.proc.endless_loops import endless_loops
+from gdbext.discovery.proc.loops_in_text import loops_in_text
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.inside_gdb.base import compat, settings
 from gdbext.inside_gdb.stacks import communicators, opened_cores
@@ -40,7 +40,7 @@ from gdbext.model.job import Job, JobSnapshot
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from gdbext.model.python import PythonStacks, PythonThread
-from gdbext.model.stack import EndlessLoop, ThreadStack
+from gdbext.model.stack import LoopInText, ThreadStack
 from gdbext.safe_open import files
 from gdbext.snapshot_builder.builder import ProcessReading, Stacks, rank_snapshot
 from gdbext.snapshot_builder.core_job import OpenCore
@@ -158,8 +158,8 @@ class _HeldReading(ProcessReading):
     def held_back(self) -> Tuple[int, ...]:
         return () if self._is_core else ProcFS().held_back(self.process.pid)
 
-    def endless_loops(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[EndlessLoop, ...]:
-        return () if self._is_core else endless_loops(ProcFS(), self.process.pid, stacks, peers)
+    def loops_in_text(self, stacks: Stacks, peers: Sequence[Peer]) -> Tuple[LoopInText, ...]:
+        return () if self._is_core else loops_in_text(ProcFS(), self.process.pid, stacks, peers)
 
     def host(self) -> Optional[str]:
         return self.process.host or (None if self._is_core else socket.gethostname())

@@ -66,6 +66,10 @@ def kind_of_call(function: str) -> Optional[str]:
 GIL_CALL = next(rule.function for rule in interpreter.RULES if rule.id == "gil-take")
 """Frames outside of the wait that make it one for the GIL."""
 
+CONDITION_LEFT = r"__condvar_quiesce_and_switch_g1$|_*(GI_+)?pthread_cond_destroy$"
+"""Functions that wait until threads which were woken have left a condition variable (glibc nptl/pthread_cond_common.c,
+pthread_cond_destroy.c): the former where somebody signals or broadcasts."""
+
 INSIDE = (
     r"(\?\?|futex_\w+|_*(GI_)?_*(futex|lll)_\w+|do_futex\w*|syscall|_*(GI_)?_*libc_\w*lock\w*|PyCOND_\w+|PyThread_\w+"
     r"|_*(GI_)?_*rtld_\w+|std::\w*mutex::lock|__gthread_\w+)"

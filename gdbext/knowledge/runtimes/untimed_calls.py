@@ -42,14 +42,19 @@ libev: 17 days)."""
 
 
 def has_no_limit(call: Sequence[int]) -> bool:
-    """Whether a system call (number and arguments) waits for as long as it takes."""
+    """Whether a system call (number and arguments) waits for as long as it takes, or for hours."""
+    timeout = UNTIMED.get(call[0])
+    place = timeout[0] if timeout is not None else 0
+    hours = call[0] in _MILLISECONDS and len(call) > place and _HOUR <= call[place] < _NEGATIVE
+    return hours or has_no_timeout(call)
+
+
+def has_no_timeout(call: Sequence[int]) -> bool:
+    """Whether it has none at all. Who has one is woken by a stop, and waits again for the rest of it."""
     if call[0] not in UNTIMED:
         return False
     timeout = UNTIMED[call[0]]
-    if timeout is None:
-        return True
-    value = call[timeout[0]] if len(call) > timeout[0] else None
-    return value is not None and (value in timeout[1] or (call[0] in _MILLISECONDS and _HOUR <= value < _NEGATIVE))
+    return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])
 
 
 RUNS_COMMAND = "python-subprocess"

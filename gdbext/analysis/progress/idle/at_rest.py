@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Collection, FrozenSet, NamedTuple, Optional, Sequence
 
 from gdbext.analysis.progress.begun import HANDLERS, asks, is_owed_answer
-from gdbext.analysis.progress.named_waits import is_stopping
+from gdbext.analysis.progress.named_waits import is_stopping, waits_once
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import (
     goes_on_alone,
@@ -94,6 +94,24 @@ def message_lost(view: JobView) -> Optional[Candidate]:
         "answer was lost."
     )
     return Candidate(cause="other", confidence="low", summary=summary, evidence=evidence)
+
+
+def single_message_lost(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, some have waited for one message alone, and all the other
+    processes of the program for requests, or for such a message too."""
+    if not is_independent_job(view) or not looked_long(view) or any(is_working(view, party) for party in view.parties):
+        return None
+    once = [
+        party for party in view.parties if waits_once(party) and party.thread is not None and for_ever(party.thread)
+    ]
+    others = parties_without(view.parties, once)
+    if len(view.parties) < 2 or not once or not all(is_serving(view, party) for party in others):
+        return None
+    summary = (
+        f"{start(who(once))} {verb(once, 'waits', 'wait')} in {closed(where(once[0]))}, outside of any loop, for one "
+        "message, and no process of this program works on it. Most likely it was lost, or sent before anybody listened."
+    )
+    return blame("other", "low", summary, once, others)
 
 
 def _asked_first(view: JobView, found: _Resting) -> Optional[Party]:
@@ -260,5 +278,5 @@ def _asks_away(view: JobView, party: Party) -> bool:
     return party.kind == "ipc-queue" and bool(ends) and all(pids and ours.isdisjoint(pids) for pids in ends)
 
 
-LOST = (held_up, message_lost)
+LOST = (held_up, message_lost, single_message_lost)
 PATTERNS = (at_rest, waits_for_clients)

@@ -15,8 +15,8 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
+from gdbext.model.codes import LoopKind
 from gdbext.model.locks import waits_for_changes
-from gdbext.model.stack import EndlessLoop
 
 
 def keeps_running(view: JobView) -> Optional[Candidate]:
@@ -40,8 +40,7 @@ def keeps_running(view: JobView) -> Optional[Candidate]:
 
 
 def _does_something(one: Party) -> bool:
-    loop = endless_loop_of(one)
-    return loop is not None and not loop.only_sleeps
+    return _kind_of_loop(one) is LoopKind.ENDLESS
 
 
 def _has_others(view: JobView) -> bool:
@@ -49,14 +48,15 @@ def _has_others(view: JobView) -> bool:
     return any(one.judged.helper is not None or _waits_for_requests(view, one) for one in threads(view))
 
 
-def endless_loop_of(one: Party) -> Optional[EndlessLoop]:
-    """The loop without a way out that a thread is in."""
-    return next((loop for loop in one.process.endless_loops if loop.thread == one.lwp), None)
+def _kind_of_loop(one: Party) -> Optional[LoopKind]:
+    """Of the loop that a thread is in, where its text is known."""
+    return next((loop.kind for loop in one.process.loops_in_text if loop.thread == one.lwp), None)
 
 
 def goes_round(one: Party) -> bool:
     """Whether it sleeps, or waits for files to change, in a loop that has no way out."""
-    return endless_loop_of(one) is not None and (_watches_files(one) or one.judged.rule in OWN_SLEEPS)
+    endless = _kind_of_loop(one) in (LoopKind.ENDLESS, LoopKind.SLEEPS)
+    return endless and (_watches_files(one) or one.judged.rule in OWN_SLEEPS)
 
 
 def _rests(view: JobView, one: Party, every: Sequence[Party], going: Sequence[Party]) -> bool:

@@ -1,5 +1,6 @@
-"""Processes whose child has ended, and which act as if it were there: they look at memory again and again for what it
-was to write, read its output to the end, or rest; and pools whose workers end as soon as they are started."""
+"""Processes that act as if another one, which has ended, were there: they look at memory again and again for what a
+child was to write, read its output to the end, or rest; pools whose workers end as soon as they are started; and
+condition variables whose waiter ended inside of its wait."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ from gdbext.analysis.progress.begun import asks, ended_child
 from gdbext.analysis.progress.named_waits import runs_until_done
 from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, looked_long
 from gdbext.analysis.progress.pool_tasks import stands, waits_for_result
-from gdbext.analysis.progress.running import has_acted, seconds_in_place
-from gdbext.analysis.view.candidate import Candidate, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.progress.running import has_acted, own_locks, seconds_in_place
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
+from gdbext.knowledge.runtimes.glibc_locks import CONDITION_LEFT
 from gdbext.knowledge.runtimes.signals import FATAL
 from gdbext.knowledge.runtimes.untimed_calls import TAKES_RESULTS
 from gdbext.model.activity import Ended
+from gdbext.model.codes import Given
 from gdbext.model.missing import Missing
 from gdbext.model.text.patterns import regex
 from gdbext.model.verdict import Evidence
@@ -26,6 +29,7 @@ from gdbext.model.verdict import Evidence
 _MOST_NAMED = 3
 _READS = ("io", "ipc-queue")
 _TAKES_RESULTS = tuple(map(regex, TAKES_RESULTS))
+_LEAVES_CONDITION = regex(CONDITION_LEFT)
 _CRASHES = (signal.SIGKILL, *FATAL)
 
 
@@ -134,6 +138,25 @@ def replaces_its_workers(view: JobView) -> Optional[Candidate]:
     )
 
 
+def waiter_has_ended(view: JobView) -> Optional[Candidate]:
+    """Who signals a condition variable, or destroys it, waits until those that were woken before have left it. For as
+    long as an endless loop takes to be called one, one of them has not, and the variable lies in shared memory."""
+    if view.given is not Given.LIVE or not looked_long(view):
+        return None
+    every = (one for index in range(len(view.processes)) for one in threads_of(view, index))
+    waiting = [one for one in every if stands(one) and matches_any(_LEAVES_CONDITION, calls_of(one))]
+    waiting = [one for one in waiting if any(lock.shared and lock.still for lock in own_locks(one))]
+    if not waiting:
+        return None
+    summary = (
+        f"{start(who(waiting))} {verb(waiting, 'waits', 'wait')} in {closed(where(waiting[0]))} until threads that "
+        "were woken from a condition variable in shared memory have left it. One of them has not for long: most likely "
+        "its process was killed in pthread_cond_wait, or is stopped. The variable cannot be used any more."
+    )
+    culprits = [party for party in view.parties if party.index in {one.index for one in waiting}]
+    return blame("other", "medium", summary, culprits, parties_without(view.parties, culprits), shown=waiting)
+
+
 def _replaced(party: Party) -> int:
     activity = party.process.activity
     return activity.replaced if activity is not None else 0
@@ -199,4 +222,10 @@ def _works(one: Party) -> bool:
     return has_acted(one) and one.judged.rule not in OWN_SLEEPS
 
 
-LOST = (spins_for_dead_child, rests_without_child, waits_for_output_of_dead_child, replaces_its_workers)
+LOST = (
+    spins_for_dead_child,
+    rests_without_child,
+    waits_for_output_of_dead_child,
+    replaces_its_workers,
+    waiter_has_ended,
+)

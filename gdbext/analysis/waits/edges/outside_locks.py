@@ -134,7 +134,8 @@ def _other_ends(drawing: Drawing, threads: Threads, process: RankSnapshot, node:
 def _own_holders(drawing: Drawing, process: RankSnapshot, node: Node, peer: Peer) -> None:
     """Of a lock that the waiting process itself has taken before, by another descriptor: the kernel does not tell which
     of its threads will let go of it. Threads of libraries do not know the file."""
-    others = [party for party in _own_threads(drawing, process.index) if party.lwp != peer.thread]
+    own = _own_threads(drawing, process.index)
+    others = [party for party in own if party.lwp != peer.thread] or own  # alone it waits for itself
     for party in others if len(others) <= _MOST_HOLDERS else ():
         drawing.join(node, drawing.of(party), "holds", "inferred", drawing.fact(party), ANY)
 

@@ -1,22 +1,29 @@
-"""Loops of Python functions that have no way out, by the text of their files: `while True` without break, return, raise
-or exit. Who sleeps in one does not wait there for something to come true: it is a main thread that keeps its process
-up, a scheduler, a heartbeat."""
+"""The loops that threads are in, by the text of their Python functions.
+
+Who sleeps in a loop that has no way out (`while True` without break, return, raise or exit) does not wait there for
+something to come true: it is a main thread that keeps its process up, a scheduler, a heartbeat. Who waits for a message
+outside of any loop wants this one alone, and no other after it: so does no server.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
 import time
-from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from functools import lru_cache
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from gdbext.discovery.proc.procfs import ProcFS
+from gdbext.knowledge.runtimes.untimed_calls import has_no_limit
+from gdbext.model.codes import LoopKind
 from gdbext.model.locks import Peer, waits_for_changes
 from gdbext.model.missing import Missing
-from gdbext.model.stack import EndlessLoop, Frame, ThreadStack
+from gdbext.model.stack import Frame, LoopInText, ThreadStack
+from gdbext.model.text.patterns import regex
 from gdbext.safe_open.files import stream
 
 _MOST_THREADS, _MOST_FRAMES, _MOST_FILES = 64, 32, 16
-_LARGEST, _LONGEST_LINE = 512 << 10, 4 << 10  # bytes; what nests deeply in one line may be too much for a parser
+_LARGEST, _LONGEST_LINE = 256 << 10, 4 << 10  # bytes; what nests deeply in one line may be too much for a parser
 _Loop = Union[ast.While, ast.For, ast.AsyncFor]
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -24,6 +31,8 @@ _WAYS_OUT = (ast.Return, ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom)
 _ENDS = ("exit", "_exit", "quit", "abort", "execv", "execve", "execvp", "next")  # `next` ends by StopIteration
 _COUNTS = ("count", "cycle")  # of itertools
 _BY_SIGNALS = {"KeyboardInterrupt", "SystemExit"}
+_FROZEN = regex(r"<frozen ")
+_STARTS = regex(r"(\w+\.)?_bootstrap$"), regex(r"(^|/)multiprocessing/process\.py$")
 _OF_ANYTHING = {*_BY_SIGNALS, "Exception", "BaseException"}
 
 
@@ -31,17 +40,33 @@ class _Found(NamedTuple):
     loop: _Loop
     handlers: Tuple[ast.ExceptHandler, ...]  # around it, in the same function
 
+    @property
+    def kind(self) -> Optional[LoopKind]:
+        """None for one that may end by more than a signal. Into a sleep alone no other exception comes."""
+        sleeps = _only_sleeps(self.loop)
+        caught = any(not _names(handler) <= _OF_ANYTHING for handler in self.handlers)
+        ends = (caught and not sleeps) or not _goes_on(self.loop) or any(_leaves(one, False) for one in self.loop.body)
+        return None if ends else LoopKind.SLEEPS if sleeps else LoopKind.ENDLESS
 
-def endless_loops(
+
+def loops_in_text(
     proc: ProcFS, pid: int, stacks: Sequence[ThreadStack], peers: Sequence[Peer]
-) -> Tuple[EndlessLoop, ...]:
-    """Of those threads that sleep, or wait for changes of files, and whose innermost loop has no way out. A file that
-    has changed since the process began, or that cannot be read or parsed, says nothing."""
+) -> Tuple[LoopInText, ...]:
+    """Endless loops of those threads that sleep, or wait for changes of files; and whether the main thread is in no
+    loop, where it waits without a limit. A file that has changed since the process began, or that cannot be read or
+    parsed, says nothing."""
     files = _Files(proc, pid)
-    watch = {peer.thread for peer in peers if waits_for_changes(peer)}
-    some = [stack for stack in stacks if stack.sleeps is not None or stack.lwp in watch][:_MOST_THREADS]
-    loops = ((stack.lwp or 0, files.innermost_loop(stack.calls)) for stack in some)
-    return tuple(EndlessLoop(lwp, _only_sleeps(one.loop)) for lwp, one in loops if one is not None and _is_endless(one))
+    watching = {peer.thread for peer in peers if waits_for_changes(peer)}
+    found: List[LoopInText] = []
+    for stack in stacks:
+        rests = stack.sleeps is not None or stack.lwp in watching
+        waits = stack.lwp == pid and stack.syscall is not None and has_no_limit(stack.syscall)
+        if stack.lwp is None or not (rests or waits) or len(found) == _MOST_THREADS:
+            continue
+        kind = files.kind_of_loop(stack.calls)
+        if kind is not None and (waits or kind is not LoopKind.NONE):
+            found.append(LoopInText(stack.lwp, kind))
+    return tuple(found)
 
 
 class _Files:
@@ -51,16 +76,19 @@ class _Files:
         self._root, self._began = f"{proc.root}/{pid}/root", _began(proc, pid)
         self._trees: Dict[str, Optional[ast.Module]] = {}
 
-    def innermost_loop(self, frames: Sequence[Frame]) -> Optional[_Found]:
-        """Of the calls, in the first function that is in a loop; None where one on the way there is not known."""
-        for frame in [frame for frame in frames if frame.language == "python"][:_MOST_FRAMES]:
+    def kind_of_loop(self, frames: Sequence[Frame]) -> Optional[LoopKind]:
+        """Of the calls, in the first function that is in a loop; None where that may end, or a text is not known."""
+        calls = [frame for frame in frames if frame.language == "python" and not _FROZEN.match(frame.file or "")]
+        for frame in calls[:_MOST_FRAMES]:
             tree = self._tree(frame.file or "")
             if tree is None or frame.line is None:
                 return None
             found = _innermost_loop(tree, frame.line)
             if found is not None:
-                return found
-        return None
+                return found.kind
+            if frame.is_in(*_STARTS):  # what lies further out in a forked process its parent was in
+                return LoopKind.NONE
+        return LoopKind.NONE if 0 < len(calls) <= _MOST_FRAMES else None
 
     def _tree(self, path: str) -> Optional[ast.Module]:
         if path not in self._trees:
@@ -74,9 +102,15 @@ class _Files:
                 changed, data = os.fstat(file.fileno()).st_mtime, file.read(_LARGEST + 1)
             if changed > self._began or len(data) > _LARGEST or max(map(len, data.split(b"\n"))) > _LONGEST_LINE:
                 return None
-            return ast.parse(data)
+            return _parse(data)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+
+
+@lru_cache(maxsize=24)
+def _parse(data: bytes) -> ast.Module:
+    """Ranks have the same files, and so have the looks at them."""
+    return ast.parse(data)
 
 
 def _began(proc: ProcFS, pid: int) -> float:
@@ -119,15 +153,6 @@ def _holds(node: ast.AST, line: int) -> bool:
 
 def _in_body(node: Union[_Loop, ast.Try], line: int) -> bool:
     return line <= (node.body[-1].end_lineno or 0)
-
-
-def _is_endless(found: _Found) -> bool:
-    """Whether nothing in the text of the loop, or of the handlers around it, ends it but a signal: into a sleep alone
-    no other exception comes."""
-    caught = any(not _names(handler) <= _OF_ANYTHING for handler in found.handlers)
-    if caught and not _only_sleeps(found.loop):
-        return False
-    return _goes_on(found.loop) and not any(_leaves(one, False) for one in found.loop.body)
 
 
 def _goes_on(loop: _Loop) -> bool:

@@ -7,28 +7,28 @@ from dataclasses import replace
 
 import pytest
 
-from gdbext.discovery.proc.endless_loops import endless_loops
+from gdbext.discovery.proc.loops_in_text import loops_in_text
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.model.activity import Activity
 from gdbext.model.clients import WaitingClient
-from gdbext.model.codes import Code
+from gdbext.model.codes import Code, LoopKind
 from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
-from gdbext.model.stack import EndlessLoop, Frame, ThreadStack
+from gdbext.model.stack import Frame, LoopInText, ThreadStack
 from tests.unit.stacks import stack
 from tests.unit.test_analysis_at_work import FUTEX, MAIN, lasting, process
 
 PID = 100
 LOOPS = {
-    "while True:\n    sleep(1)": True,
-    "while True: sleep(1)": True,
-    "while 1:\n    beat()\n    sleep(1)": False,
-    "for number in itertools.count():\n    show(number)\n    sleep(1)": False,
-    "while True:\n    for one in queues:\n        if one.empty():\n            break\n    sleep(1)": False,
-    "try:\n    while True:\n        sleep(1)\nexcept KeyboardInterrupt:\n    pass": True,
-    "while True:\n    try:\n        sleep(1)\n    except (KeyboardInterrupt, SystemExit):\n        break": True,
-    "try:\n    while True:\n        sleep(1)\nexcept ToldToEnd:\n    pass": True,
-    "while True:\n    def stop():\n        return 1\n    sleep(1)": True,
+    "while True:\n    sleep(1)": LoopKind.SLEEPS,
+    "while True: sleep(1)": LoopKind.SLEEPS,
+    "while 1:\n    beat()\n    sleep(1)": LoopKind.ENDLESS,
+    "for number in itertools.count():\n    show(number)\n    sleep(1)": LoopKind.ENDLESS,
+    "while True:\n    for one in queues:\n        if one.empty():\n            break\n    sleep(1)": LoopKind.ENDLESS,
+    "try:\n    while True:\n        sleep(1)\nexcept KeyboardInterrupt:\n    pass": LoopKind.SLEEPS,
+    "while True:\n    try:\n        sleep(1)\n    except KeyboardInterrupt:\n        break": LoopKind.SLEEPS,
+    "try:\n    while True:\n        sleep(1)\nexcept ToldToEnd:\n    pass": LoopKind.SLEEPS,
+    "while True:\n    def stop():\n        return 1\n    sleep(1)": LoopKind.SLEEPS,
 }
 """Loops of Python without a way out, and whether they do nothing but sleep."""
 LEFT = (
@@ -49,7 +49,7 @@ LEFT = (
 """Texts that have none around the sleep, or that cannot be parsed."""
 
 
-def sleeps_in(folder, text, *, inner=(), since=-60.0, syscall=None, sleeps=0.5, peers=()):
+def sleeps_in(folder, text, *, inner=(), outer=(), since=-60.0, peers=(), **fields):
     """What is found of a thread that sleeps in the body of a function of this text. `since`: when the text was written,
     in seconds after the start of the process."""
     lines = text.split("\n")
@@ -58,8 +58,9 @@ def sleeps_in(folder, text, *, inner=(), since=-60.0, syscall=None, sleeps=0.5, 
     counters = f"{PID} (python) S 1 1 1 0 -1 0 {'0 ' * 8}0 0 1 0 {began * os.sysconf('SC_CLK_TCK')} 0 0"
     (folder / str(PID) / "stat").write_text(counters)
     line = next(number for number, one in enumerate(lines, 2) if "sleep(1)" in one)
-    frames = (*inner, Frame("serve", file="/program.py", line=line, language="python"))
-    return endless_loops(ProcFS(str(folder)), PID, [ThreadStack("1", frames, lwp=7, sleeps=sleeps)], peers)
+    frames = (*inner, Frame("serve", file="/program.py", line=line, language="python"), *outer)
+    thread = ThreadStack("1", frames, **{"lwp": 7, "sleeps": 0.5, **fields})
+    return loops_in_text(ProcFS(str(folder)), PID, [thread], peers)
 
 
 def written(folder, name, text, since=-60.0):
@@ -72,13 +73,13 @@ def written(folder, name, text, since=-60.0):
 
 @pytest.mark.parametrize("text", LOOPS)
 def test_a_loop_without_a_way_out(tmp_path, text):
-    assert sleeps_in(tmp_path, text) == (EndlessLoop(7, only_sleeps=LOOPS[text]),)
+    assert sleeps_in(tmp_path, text) == (LoopInText(7, LOOPS[text]),)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="`match` came with Python 3.10")
 def test_one_in_a_case(tmp_path):
     text = "while True:\n    match word:\n        case 1:\n            sleep(1)"
-    assert sleeps_in(tmp_path, text) == (EndlessLoop(7, only_sleeps=True),)
+    assert sleeps_in(tmp_path, text) == (LoopInText(7, LoopKind.SLEEPS),)
 
 
 @pytest.mark.parametrize("text", LEFT)
@@ -109,6 +110,24 @@ def test_who_waits_for_changes_of_files_is_asked_too_and_nobody_else(tmp_path):
     assert len(sleeps_in(tmp_path, FOR_EVER, sleeps=None, peers=[watches])) == 1
 
 
+def test_who_waits_outside_of_any_loop_is_told_of_the_main_thread_alone(tmp_path):
+    reads = {"sleeps": None, "syscall": (0, 3, 0, 0, 0, 0, 0)}
+    assert sleeps_in(tmp_path, "sleep(1)", lwp=PID, **reads) == (LoopInText(PID, LoopKind.NONE),)
+    assert sleeps_in(tmp_path, "sleep(1)", **reads) == ()
+    assert sleeps_in(tmp_path, "while left:\n    sleep(1)", lwp=PID, **reads) == ()
+    assert sleeps_in(tmp_path, "sleep(1)", lwp=PID, sleeps=None, syscall=(7, 1, 1, 500, 0, 0, 0)) == ()
+
+
+def test_what_a_forked_process_has_of_its_parents_stack_says_nothing(tmp_path):
+    written(tmp_path, "multiprocessing/process.py", "def _bootstrap(self):\n    self.run()\n")
+    written(tmp_path, "parent.py", "for number in range(4):\n    start(number)\n")
+    started = Frame("BaseProcess._bootstrap", file="/multiprocessing/process.py", line=2, language="python")
+    parent = Frame("<module>", file="/parent.py", line=2, language="python")
+    fields = {"lwp": PID, "sleeps": None, "syscall": (0, 3, 0, 0, 0, 0, 0)}
+    assert len(sleeps_in(tmp_path, "sleep(1)", outer=[started, parent], **fields)) == 1
+    assert sleeps_in(tmp_path, "sleep(1)", outer=[parent], **fields) == ()
+
+
 # --- what it means ---
 
 NAPS = ("clock_nanosleep@libc.so.6", "time_sleep@python3", "serve@program.py:3")
@@ -125,7 +144,8 @@ IDLE = {"activity": Activity(1.2), "handlers": ()}
 
 def going(*threads, only_sleeps=False, of=0, **fields):
     """A process one of whose threads is in an endless loop."""
-    return process(0, *threads, endless_loops=(EndlessLoop(100 + 10 * of, only_sleeps),), **IDLE, **fields)
+    kind = LoopKind.SLEEPS if only_sleeps else LoopKind.ENDLESS
+    return process(0, *threads, loops_in_text=(LoopInText(100 + 10 * of, kind),), **IDLE, **fields)
 
 
 @pytest.mark.parametrize(
