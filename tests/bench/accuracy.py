@@ -3,7 +3,7 @@
 A verdict is right when its cause is the true one or one that is right as well, wrong when it is another one, and open
 when it is "unknown". Healthy jobs are right with not-a-hang; a false alarm is an exit status of 1 for one of them. The
 culprits count where the cause is the true one, in the live matrices where it is right. The later matrices,
-`live-2` to `live-31`, are played only when they are asked for.
+`live-2` to `live-33`, are played only when they are asked for.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from tests.inferiors.live.thirteenth_table import THIRTEENTH_BY_NAME as THIRTEEN
 from tests.inferiors.live.thirtieth_table import THIRTIETH_BY_NAME as THIRTIETH
 from tests.inferiors.live.thirty_first_table import THIRTY_FIRST_BY_NAME as THIRTY_FIRST
 from tests.inferiors.live.thirty_second_table import THIRTY_SECOND_BY_NAME as THIRTY_SECOND
+from tests.inferiors.live.thirty_third_table import THIRTY_THIRD_BY_NAME as THIRTY_THIRD
 from tests.inferiors.live.twelfth_table import TWELFTH_BY_NAME as TWELFTH
 from tests.inferiors.live.twentieth_table import TWENTIETH_BY_NAME as TWENTIETH
 from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH_BY_NAME as TWENTY_EIGHTH
@@ -68,7 +69,8 @@ _SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "liv
          "live-21": TWENTY_FIRST, "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD,
          "live-24": TWENTY_FOURTH, "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH,
          "live-27": TWENTY_SEVENTH, "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH,
-         "live-30": THIRTIETH, "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND}  # fmt: skip
+         "live-30": THIRTIETH, "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND,
+         "live-33": THIRTY_THIRD}  # fmt: skip
 _MATRIX = {row.family: name for name, rows in _SETS.items() for row in rows.values()}
 """Of a table of the live matrices, the name that `--family` has for all of them."""
 _ASKED_FOR = tuple(name for name in _SETS if name != "live")

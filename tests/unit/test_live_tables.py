@@ -29,6 +29,7 @@ from tests.inferiors.live.thirteenth_table import THIRTEENTH
 from tests.inferiors.live.thirtieth_table import THIRTIETH
 from tests.inferiors.live.thirty_first_table import THIRTY_FIRST
 from tests.inferiors.live.thirty_second_table import THIRTY_SECOND
+from tests.inferiors.live.thirty_third_table import THIRTY_THIRD
 from tests.inferiors.live.twelfth_table import TWELFTH
 from tests.inferiors.live.twentieth_table import TWENTIETH
 from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH
@@ -49,7 +50,7 @@ SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live
         "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD, "live-24": TWENTY_FOURTH,
         "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH, "live-27": TWENTY_SEVENTH,
         "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH, "live-30": THIRTIETH,
-        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND}  # fmt: skip
+        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND, "live-33": THIRTY_THIRD}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
@@ -82,7 +83,7 @@ def test_every_program_is_in_the_file_of_its_family():
         assert any(f'"{row.name}"' in text for text in texts), row.id
 
 
-@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 33)])
+@pytest.mark.parametrize("name", [f"live-{number}" for number in range(6, 34)])
 def test_the_latest_sets_have_twenty_hangs_and_ten_healthy_programs(name):
     assert sum(row.healthy for row in SETS[name]) == 10
     assert len({row.id for row in SETS[name]}) == len(SETS[name]) == 30
