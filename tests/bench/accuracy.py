@@ -46,6 +46,7 @@ from tests.inferiors.live.thirtieth_table import THIRTIETH_BY_NAME as THIRTIETH
 from tests.inferiors.live.thirty_first_table import THIRTY_FIRST_BY_NAME as THIRTY_FIRST
 from tests.inferiors.live.thirty_fourth_table import THIRTY_FOURTH_BY_NAME as THIRTY_FOURTH
 from tests.inferiors.live.thirty_second_table import THIRTY_SECOND_BY_NAME as THIRTY_SECOND
+from tests.inferiors.live.thirty_third_table import THIRTY_THIRD_BY_NAME as THIRTY_THIRD
 from tests.inferiors.live.twelfth_table import TWELFTH_BY_NAME as TWELFTH
 from tests.inferiors.live.twentieth_table import TWENTIETH_BY_NAME as TWENTIETH
 from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH_BY_NAME as TWENTY_EIGHTH
@@ -70,7 +71,7 @@ _SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "liv
          "live-24": TWENTY_FOURTH, "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH,
          "live-27": TWENTY_SEVENTH, "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH,
          "live-30": THIRTIETH, "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND,
-         "live-34": THIRTY_FOURTH}  # fmt: skip
+         "live-33": THIRTY_THIRD, "live-34": THIRTY_FOURTH}  # fmt: skip
 _MATRIX = {row.family: name for name, rows in _SETS.items() for row in rows.values()}
 """Of a table of the live matrices, the name that `--family` has for all of them."""
 _ASKED_FOR = tuple(name for name in _SETS if name != "live")

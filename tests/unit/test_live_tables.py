@@ -30,6 +30,7 @@ from tests.inferiors.live.thirtieth_table import THIRTIETH
 from tests.inferiors.live.thirty_first_table import THIRTY_FIRST
 from tests.inferiors.live.thirty_fourth_table import THIRTY_FOURTH
 from tests.inferiors.live.thirty_second_table import THIRTY_SECOND
+from tests.inferiors.live.thirty_third_table import THIRTY_THIRD
 from tests.inferiors.live.twelfth_table import TWELFTH
 from tests.inferiors.live.twentieth_table import TWENTIETH
 from tests.inferiors.live.twenty_eighth_table import TWENTY_EIGHTH
@@ -50,7 +51,7 @@ SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live
         "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD, "live-24": TWENTY_FOURTH,
         "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH, "live-27": TWENTY_SEVENTH,
         "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH, "live-30": THIRTIETH,
-        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND, "live-34": THIRTY_FOURTH}  # fmt: skip
+        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND, "live-33": THIRTY_THIRD, "live-34": THIRTY_FOURTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
