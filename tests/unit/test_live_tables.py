@@ -51,7 +51,8 @@ SETS = {"live": LIVE, "live-2": SECOND, "live-3": THIRD, "live-4": FOURTH, "live
         "live-22": TWENTY_SECOND, "live-23": TWENTY_THIRD, "live-24": TWENTY_FOURTH,
         "live-25": TWENTY_FIFTH, "live-26": TWENTY_SIXTH, "live-27": TWENTY_SEVENTH,
         "live-28": TWENTY_EIGHTH, "live-29": TWENTY_NINTH, "live-30": THIRTIETH,
-        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND, "live-33": THIRTY_THIRD, "live-34": THIRTY_FOURTH}  # fmt: skip
+        "live-31": THIRTY_FIRST, "live-32": THIRTY_SECOND, "live-33": THIRTY_THIRD,
+        "live-34": THIRTY_FOURTH}  # fmt: skip
 ROWS = [row for rows in SETS.values() for row in rows]
 FOLDER = Path(live.__file__).parent
 
