@@ -8,7 +8,7 @@ from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.between_looks import has_run, marks_differ
 from gdbext.analysis.progress.named_waits import mains_in_collective
 from gdbext.analysis.progress.not_clear import not_clear
-from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, place_of_naps
+from gdbext.analysis.progress.own_hangs.loop_tasks import answers_client, blocks_loop, own_futures, place_of_naps
 from gdbext.analysis.progress.own_hangs.results_elsewhere import waits_for_task
 from gdbext.analysis.progress.own_work import checks_beside_failed_child, is_serving, looked_long, waits_for_child
 from gdbext.analysis.progress.pool_tasks import unfinished_tasks, waits_for_result
@@ -69,6 +69,11 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
         whole, found = False, "There is no sign of a hang, but the engine's other processes were not read."
     if whole and any(map(answers_client, view.parties)):
         whole, found = False, "There is no sign of a hang, but a web server has not answered a client yet."
+    if whole and any(own_futures(party) for party in view.parties if party.process.engine is None):
+        whole, found = (
+            False,
+            "There is no sign of a hang, but nobody knows who is to set a future that a task awaits.",
+        )
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "

@@ -93,8 +93,12 @@ def waits_once(one: Party) -> bool:
     """Whether its main thread waits for a message in no loop, by the text of its functions: for this one alone. A
     server waits in a loop."""
     receives = one.kind in ("io", "ipc-queue") and not one.judged.idle
-    loops = (loop.kind for loop in one.process.loops_in_text if loop.thread == one.lwp)
-    return receives and LoopKind.NONE in loops
+    return receives and kind_of_loop(one) is LoopKind.NONE
+
+
+def kind_of_loop(one: Party) -> Optional[LoopKind]:
+    """Of the loop that a thread is in, where its text is known and says anything."""
+    return next((loop.kind for loop in one.process.loops_in_text if loop.thread == one.lwp), None)
 
 
 def stops_something(one: Party) -> bool:

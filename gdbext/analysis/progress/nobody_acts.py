@@ -49,9 +49,10 @@ _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
     """All wait for each other: some have asked, the others have nothing to do, and nobody works on what was asked."""
-    if not is_independent_job(view) or len(view.parties) < 2 or any(is_working(view, party) for party in view.parties):
+    alone = len(view.parties) < 2  # then the wait graph has what is sure
+    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
-    if any(busy_child(party) is not None for party in view.parties):
+    if (alone and not looked_long(view)) or any(busy_child(party) is not None for party in view.parties):
         return None
     own = _threads(view)
     sleeping = [one for one in own if _sleeps_long(one)]
@@ -73,13 +74,14 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     blamed = _of(view, sleeping) or _of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
     victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
+    its = "it" if len(view.processes) == 1 else f"its {len(view.processes)} processes"
     summary = (
         f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {closed(where(first))} for something "
-        f"that only the program itself can give, and no thread of its {len(view.processes)} processes works on it."
+        f"that only the program itself can give, and no thread of {its} works on it."
     )
     if first.index != blamed[0].index:
         summary += f" {start(who(blamed))} {verb(blamed, 'waits', 'wait')} in {where(blamed[0])}."
-    sure = all(map(_stands, own)) and not late  # clocks alone tell who is late
+    sure = all(map(_stands, own)) and not (late or alone)  # clocks alone tell who is late
     return blame("other", "medium" if sure else "low", summary, blamed, victims)
 
 

@@ -15,6 +15,7 @@ from gdbext.analysis.progress.named_waits import (
     naps_for_others,
     runs_until_done,
     stops_something,
+    waits_once,
     watches,
 )
 from gdbext.analysis.progress.own_hangs.loop_tasks import naps_in_loop, place_of_naps, requests_of
@@ -199,7 +200,10 @@ def is_working(view: JobView, party: Party) -> bool:
     if party.kind not in FED_KINDS or wants_lock(party):
         return False
     fed = _is_fed_by_one(view, party) or _loops_work(view, party)
-    return fed or any(map(is_active, side_threads(view, party)))
+    side = [one for one in side_threads(view, party) if is_active(one)]
+    if waits_once(party):  # what wakes up again and again there may be a heartbeat
+        side = [one for one in side if one.thread is not None and not was_woken(one.thread)]
+    return fed or bool(side)
 
 
 def _loops_work(view: JobView, party: Party) -> bool:
@@ -289,11 +293,17 @@ def side_threads(view: JobView, party: Party) -> List[Party]:
 
 def is_active(one: Party) -> bool:
     """Computes, or waits without a timeout and was woken."""
-    if one.judged.helper is not None or one.thread is None or is_yielding(one):
+    if one.judged.helper is not None or one.thread is None or is_yielding(one) or spins_for_lock(one):
         return False
     # Beside a load it may get less of a processor.
     runs = one.kind == "native-compute" and one.thread.state == "R" and bool(one.thread.switches)
     return runs or (one.thread.cpu or 0.0) >= CHILD_CPU or was_woken(one.thread)
+
+
+def spins_for_lock(one: Party) -> bool:
+    """Whether it runs, in a function that takes a lock, and its stack did not change between the copies of a look."""
+    still = one.thread.still if one.thread is not None else None
+    return one.kind == "mutex" and still is not None and still <= (one.judged.frame or 0)
 
 
 def works_within(view: JobView, party: Party) -> bool:

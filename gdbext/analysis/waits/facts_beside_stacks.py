@@ -77,6 +77,7 @@ _SOURCES: Mapping[str, Tuple[_Pattern, ...]] = {
         *results_elsewhere.LOST,
         *pool_tasks.LOST,
         *at_rest.LOST,
+        *works_inside.LOST,
     ),
     "last-resort": nobody_acts.LOST,
     "counters": launch_counts.PATTERNS,

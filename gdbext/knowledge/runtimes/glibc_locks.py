@@ -99,6 +99,7 @@ OF_RUNTIMES = {
     7: "a bus error: the same",
     8: "an arithmetic fault: the same",
     11: "a wrong address: the same",
+    27: "SIGPROF: profilers take samples",
     32: "glibc's own, for pthread_cancel (nptl/nptl-init.c, SIGCANCEL)",
     33: "glibc's own, for set*id calls of all threads (SIGSETXID)",
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
+from gdbext.analysis.progress.named_waits import kind_of_loop
 from gdbext.analysis.progress.own_work import is_independent_job, listens
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.stacks.decisive import exits, is_main
@@ -40,7 +41,7 @@ def keeps_running(view: JobView) -> Optional[Candidate]:
 
 
 def _does_something(one: Party) -> bool:
-    return _kind_of_loop(one) is LoopKind.ENDLESS
+    return kind_of_loop(one) is LoopKind.ENDLESS
 
 
 def _has_others(view: JobView) -> bool:
@@ -48,14 +49,9 @@ def _has_others(view: JobView) -> bool:
     return any(one.judged.helper is not None or _waits_for_requests(view, one) for one in threads(view))
 
 
-def _kind_of_loop(one: Party) -> Optional[LoopKind]:
-    """Of the loop that a thread is in, where its text is known."""
-    return next((loop.kind for loop in one.process.loops_in_text if loop.thread == one.lwp), None)
-
-
 def goes_round(one: Party) -> bool:
     """Whether it sleeps, or waits for files to change, in a loop that has no way out."""
-    endless = _kind_of_loop(one) in (LoopKind.ENDLESS, LoopKind.SLEEPS)
+    endless = kind_of_loop(one) in (LoopKind.ENDLESS, LoopKind.SLEEPS)
     return endless and (_watches_files(one) or one.judged.rule in OWN_SLEEPS)
 
 

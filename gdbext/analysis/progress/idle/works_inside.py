@@ -3,10 +3,16 @@ has begun something that a request may end."""
 
 from __future__ import annotations
 
-from typing import Collection, Optional
+from typing import Collection, Optional, Sequence
 
 from gdbext.analysis.progress.begun import begun, is_owed_answer, wants_lock
-from gdbext.analysis.progress.named_waits import mains_in_collective, naps_for_lock, naps_for_others, sets_up
+from gdbext.analysis.progress.named_waits import (
+    kind_of_loop,
+    mains_in_collective,
+    naps_for_lock,
+    naps_for_others,
+    sets_up,
+)
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import (
     is_active,
@@ -28,12 +34,12 @@ from gdbext.analysis.progress.own_work import (
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.progress.running import in_own_code, is_alive
 from gdbext.analysis.progress.waits_for_ranks import waits_for_absent_pool
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, other_ends, parties_without, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.causes.slow import WRITTEN_PER_SECOND
-from gdbext.model.codes import Given
+from gdbext.model.codes import Given, LoopKind
 from gdbext.model.missing import Missing
 
 
@@ -50,11 +56,9 @@ def works_inside(view: JobView) -> Optional[Candidate]:
         )
         return not_clear(view, text, evidence_of((), active))
     if not active and _rest_on_each_other(view):
-        text = (
-            f"It is not clear yet whether anything hangs: {who(others)} wait for messages of each other alone, for "
-            f"example in {where(others[0])}, and no process of this program can be reached from outside."
+        return not_clear(
+            view, f"It is not clear yet whether anything hangs: {_alone(others)}.", evidence_of((), others)
         )
-        return not_clear(view, text, evidence_of((), others))
     if not active and all(is_serving(view, party) for party in others):
         summary = (
             f"{start(who(others))} {verb(others, 'waits', 'wait')} for requests, for example in {where(others[0])}."
@@ -76,11 +80,37 @@ def works_inside(view: JobView) -> Optional[Candidate]:
     )
 
 
+def nobody_can_act(view: JobView) -> Optional[Candidate]:
+    """For as long as an endless loop takes to be called one, all have waited for each other's next message, and a main
+    thread did so outside of any loop: for this message alone, or for what another thread gets by it."""
+    if not is_independent_job(view) or not looked_long(view) or not _rest_on_each_other(view):
+        return None
+    once = [party for party in view.parties if kind_of_loop(party) is LoopKind.NONE]
+    if not once:
+        return None
+    summary = (
+        f"{start(_alone(view.parties))}. {start(who(once))} {verb(once, 'does', 'do')} so outside of any loop, in "
+        f"{closed(where(once[0]))}: most likely a message was lost, or never sent."
+    )
+    return blame("other", "low", summary, once, parties_without(view.parties, once))
+
+
+def _alone(parties: Sequence[Party]) -> str:
+    return (
+        f"{who(parties)} wait for messages of each other alone, for example in {closed(where(parties[0]))} and no "
+        "process of this program can be reached from outside"
+    )
+
+
 def _rest_on_each_other(view: JobView) -> bool:
-    """Whether each thread that was read waits for the next message on a connection between two of the processes."""
+    """Whether each process has a thread that waits for the next message on a connection to another one of them, and
+    its other threads do so as well or wait for each other."""
     pids = {process.pid for process in view.snapshot.processes}
     every = [one for one in threads(view) if one.judged.helper is None]
-    return len(view.parties) > 1 and all(_rests_on_one_of(view, one, pids) for one in every)
+    reading = [one for one in every if _rests_on_one_of(view, one, pids)]
+    others = parties_without(every, reading)
+    whole = {one.index for one in reading} == {one.index for one in every}
+    return len(view.parties) > 1 and whole and all(one.kind in FED_KINDS and stands(one) for one in others)
 
 
 def _rests_on_one_of(view: JobView, one: Party, pids: Collection[Optional[int]]) -> bool:
@@ -187,4 +217,5 @@ def _polls(view: JobView, party: Party) -> bool:
     )
 
 
+LOST = (nobody_can_act,)
 PATTERNS = (works_inside, followers_wait, cannot_tell, amid_something)

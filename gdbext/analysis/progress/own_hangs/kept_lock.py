@@ -1,15 +1,17 @@
 """A thread that keeps a lock while it looks again and again for something, and another thread that waits for the lock:
-if that one is to do what the first looks for, neither gets on."""
+if that one is to do what the first looks for, neither gets on. Processes that keep a lock on a file while they are
+idle."""
 
 from __future__ import annotations
 
-from typing import Collection, Iterator, NamedTuple, Optional, Sequence
+from typing import Collection, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_work import is_independent_job, looked_long
+from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import own_locks, stays_in_place
 from gdbext.analysis.progress.slow import busy_child, moves_much
-from gdbext.analysis.view.candidate import Candidate, evidence_of
+from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
 from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, who
@@ -57,6 +59,48 @@ def may_keep_lock(view: JobView) -> Optional[Candidate]:
         return None
     text = f"It is not clear yet whether anything hangs: {_said(held).rstrip(',')}."
     return not_clear(view, text, evidence_of((), [held.holder, held.waiter]))
+
+
+def idle_keeps_lock(view: JobView) -> Optional[Candidate]:
+    """For that long one process has waited for a lock on a file, and another one, which has it, for requests."""
+    waiter, holder = _idle_holder(view)
+    if waiter is None or holder is None or not looked_long(view):
+        return None
+    summary = (
+        f"{start(_waits_for_idle(waiter, holder))}. Unless a request makes it release that lock, nobody does: it is to "
+        "release the lock before it waits for requests."
+    )
+    return blame("other", "low", summary, [holder], [waiter])
+
+
+def idle_may_keep_lock(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    waiter, holder = _idle_holder(view)
+    if waiter is None or holder is None or looked_long(view):
+        return None
+    text = f"It is not clear yet whether anything hangs: {_waits_for_idle(waiter, holder)}."
+    return not_clear(view, text, evidence_of((), [waiter, holder]))
+
+
+def _idle_holder(view: JobView) -> Tuple[Optional[Party], Optional[Party]]:
+    """Who waits for the lock, and who has it, where that is one other process of the program."""
+    if not is_independent_job(view):
+        return None, None
+    parties = {party.process.pid: party for party in view.parties}
+    for waiter in view.parties:
+        for peer in waiter.process.peers:
+            pids = () if isinstance(peer.processes, Missing) else peer.processes
+            holder = parties.get(pids[0]) if peer.lock and peer.thread == waiter.lwp and len(pids) == 1 else None
+            if holder is not None and holder is not waiter and holder.judged.idle and stands(waiter):
+                return waiter, holder
+    return None, None
+
+
+def _waits_for_idle(waiter: Party, holder: Party) -> str:
+    return (
+        f"{who([waiter])} waits in {closed(where(waiter))} for a lock on a file that {who([holder])} has, which waits "
+        f"for requests in {where(holder)}"
+    )
 
 
 def _said(held: _HeldLock) -> str:
@@ -126,5 +170,5 @@ def _waits_there_too(look: JobView, held: _HeldLock) -> bool:
     return was is not None and any((one.thread, one.address, one.owner) == same for one in was.locks)
 
 
-LOST = (keeps_lock,)
-PATTERNS = (may_keep_lock,)
+LOST = (keeps_lock, idle_keeps_lock)
+PATTERNS = (may_keep_lock, idle_may_keep_lock)

@@ -33,6 +33,7 @@ from gdbext.knowledge.causes.asyncio_waits import (
 )
 from gdbext.knowledge.causes.held_by_frames import ENDS, STOPS
 from gdbext.knowledge.frames.python.python_helpers import EVENT_LOOP
+from gdbext.knowledge.frames.python.request_calls import ASKS_BY_NAME
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import FUTEX
 from gdbext.model.codes import Given
@@ -48,6 +49,7 @@ _HANDLES = [(regex(function), regex(file)) for function, file, _ in HANDLES]
 _LOOP, _LOOP_FILES = regex(RUNS_LOOP), regex(r"(^|/)(asyncio|uvloop)/")
 _OF_LOOPS = regex(r"(^|/)((asyncio|uvloop)/|selectors\.py$)")
 _OF_ENGINES = regex(CODE_OF_ENGINES)
+_ASKS = regex(ASKS_BY_NAME)
 _ASYNCIO = regex(r"(^|/)asyncio/")
 _LOCK, _READS_WORK = regex(r"Lock\."), regex(READS_WORK)
 _NAPS, _ENDS = regex(r"sleep$"), tuple(map(regex, (ENDS, STOPS)))
@@ -173,10 +175,20 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
             yield f"{_label(task)} of an event loop checks in {closed(_place(task))} again and again for an end"
         if _kind(task) == ROOM and stands(loop):
             yield f"{_label(task)} of an event loop waits in {closed(_place(task))} for room to write"
-    futures = [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
+    futures = own_futures(loop)
+    asking = [task for task in futures if _ASKS.match(task.frames[0].function or "")]
+    if asking:
+        spot = closed(_place(asking[0]))
+        yield f"{_label(asking[0])} of an event loop waits in {spot} for what seems to be an answer"
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
     if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
+
+
+def own_futures(loop: Party) -> List[PythonTask]:
+    """Tasks of a thread's loop that wait without a limit for a future in code of the program."""
+    tasks = [task for task in loop.process.tasks if task.thread == loop.lwp and task.frames and not task.limited]
+    return [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
 
 
 def runs_loop(one: Party) -> bool:

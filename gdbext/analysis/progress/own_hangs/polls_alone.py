@@ -8,7 +8,14 @@ from typing import Optional, Sequence, Tuple
 from gdbext.analysis.progress.named_waits import naps_for_others, naps_for_part, tries_lock
 from gdbext.analysis.progress.not_clear import not_clear
 from gdbext.analysis.progress.own_hangs.loop_tasks import naps_in_loop
-from gdbext.analysis.progress.own_work import is_independent_job, is_working, is_yielding, listens, looked_long
+from gdbext.analysis.progress.own_work import (
+    is_independent_job,
+    is_working,
+    is_yielding,
+    listens,
+    looked_long,
+    spins_for_lock,
+)
 from gdbext.analysis.progress.pool_tasks import stands
 from gdbext.analysis.progress.running import (
     handler_of,
@@ -59,22 +66,45 @@ def _awaited(naps: Sequence[Party]) -> Tuple[str, str]:
 
 
 def nobody_changes_it(view: JobView) -> Optional[Candidate]:
-    """For as long as an endless loop takes to be called one, some threads of the only process gave their processor away
-    again and again in the same functions, and all the others waited for a thread of this process without a limit. A
-    process that was not read may still change memory that it shares with this one."""
-    if not is_independent_job(view) or len(view.snapshot.processes) != 1 or not looked_long(view):
+    """For as long as an endless loop takes to be called one, some threads of the only process looked again and again at
+    memory in the same functions, and all the others waited for a thread of this process without a limit. A process
+    that was not read may still change memory that it shares with this one."""
+    spinning, others = _spinning_alone(view)
+    if not spinning or not looked_long(view) or not all(stays_in_place(view, one) for one in spinning):
         return None
-    threads = threads_of(view, 0)
-    spinning = [one for one in threads if is_yielding(one) and one.judged.helper is None]
-    others = [one for one in threads if one not in spinning]
-    if not spinning or not all(stays_in_place(view, one) for one in spinning) or _may_be_changed(view, others):
-        return None
-    left = "all its other threads wait for threads of this process" if others else "it has no other thread"
     summary = (
-        f"{start(who(spinning))} {verb(spinning, 'looks', 'look')} again and again at memory in {where(spinning[0])}, "
-        f"and only another thread could change what {verb(spinning, 'it sees', 'they see')} there: {left}."
+        f"{start(_looks_at_memory(spinning))}, and only another thread could change what "
+        f"{verb(spinning, 'it sees', 'they see')} there: {_left(others)}."
     )
     return blame("other", "low", summary, view.parties, shown=[*spinning, *others])
+
+
+def may_change_nothing(view: JobView) -> Optional[Candidate]:
+    """The same for a shorter time."""
+    spinning, others = _spinning_alone(view)
+    if not spinning or looked_long(view):
+        return None
+    text = f"It is not clear yet whether anything hangs: {_looks_at_memory(spinning)}, and {_left(others)}."
+    return not_clear(view, text, evidence_of((), [*spinning, *others]))
+
+
+def _spinning_alone(view: JobView) -> Tuple[Sequence[Party], Sequence[Party]]:
+    """The threads of the only process that look at memory, by giving their processor away or in a function that takes a
+    lock, and the others, none of which may change it; nobody where one may."""
+    if not is_independent_job(view) or len(view.snapshot.processes) != 1:
+        return (), ()
+    threads = threads_of(view, 0)
+    spinning = [one for one in threads if one.judged.helper is None and (is_yielding(one) or spins_for_lock(one))]
+    others = [one for one in threads if one not in spinning]
+    return ((), ()) if not spinning or _may_be_changed(view, others) else (spinning, others)
+
+
+def _looks_at_memory(spinning: Sequence[Party]) -> str:
+    return f"{who(spinning)} {verb(spinning, 'looks', 'look')} again and again at memory in {where(spinning[0])}"
+
+
+def _left(others: Sequence[Party]) -> str:
+    return "all its other threads wait for threads of this process" if others else "it has no other thread"
 
 
 def loop_held_up(view: JobView) -> Optional[Candidate]:
@@ -161,4 +191,4 @@ def acts(one: Party) -> bool:
 
 
 LOST = (end_not_seen, nobody_changes_it, loop_held_up)
-PATTERNS = (may_hold_up_loop,)
+PATTERNS = (may_hold_up_loop, may_change_nothing)

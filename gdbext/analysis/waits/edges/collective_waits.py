@@ -235,6 +235,9 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
     size = max((party.members or 0 for party in waiting), default=0)
     away = [party for party in view.parties if party.group in (*OUTSIDE, "implicit") and party.group != "fatal"]
     away += [party for party in opening if party.group == "init"]
+    of_parent = all(one.judged.rule in OF_PARENT for one in waiting)
+    left = [party for party in view.parties if party.judged.rule in LEFT_EARLY] if of_parent else []
+    away += left
     connecting = [party for party in waiting if matches_any(_CONNECTS, calls_of(party))]
     if len(connecting) < len(waiting):  # they have not reached the store that the others are at
         away, waiting = [*away, *connecting], parties_without(waiting, connecting)
@@ -244,7 +247,8 @@ def _rendezvous(drawing: Drawing, meetings: Sequence[Meeting]) -> None:
             drawing.join(rank, host, party.kind, "named", drawing.fact(party))
     alone = not away and not view.snapshot.absent
     for_peers = any(map(waits_for_peers, waiting))
-    node = drawing.resource("rendezvous", "", "the set-up of a communicator", "unread" if alone and for_peers else None)
+    kind = "collective" if left else "rendezvous"  # one of the communicator that it is made of
+    node = drawing.resource(kind, "", "the set-up of a communicator", "unread" if alone and for_peers else None)
     certain = "named" if not alone else "inferred" if len(waiting) > 1 and view.complete else "assumed"
     for party in waiting:
         drawing.join(drawing.rank(party), node, party.kind, certain, drawing.fact(party))

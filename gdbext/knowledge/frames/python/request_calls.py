@@ -18,7 +18,8 @@ ASKS_BY_NAME = (
     r"(?:\w+\.)*_?(?:ask|request|query|invoke|rpc|generate|infer|round_?trip|call_\w+|collective_rpc|execute_method"
     r"|send_and_(?:recv|receive|wait)\w*|send_recv\w*"
     r"|(?:get|wait|wait_for|recv|receive|read|await)_(?:\w+_)?(?:response|reply|answer)s?)$"
-    r"|(?:\w+\.)*\w*(?:Http|HTTP|Rest|REST|Api|API|Rpc|RPC)\w*\.(?:get|head|post|put|delete|fetch)$"
+    r"|(?:\w+\.)*\w*(?:Http|HTTP|Rest|REST|Api|API|Rpc|RPC|Client)\w*"
+    r"\.(?:get|head|post|put|delete|fetch|call|execute|command|send_command)$"
 )
 """What programs call functions of their own that send a request and wait for the answer; matched in full, of a function
 that calls into a library to receive."""
