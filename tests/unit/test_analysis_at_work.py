@@ -170,7 +170,9 @@ def stops(function):
     ends = ("tcp 127.0.0.1:1 - 127.0.0.1:2", "tcp 127.0.0.1:2 - 127.0.0.1:1")
     mine = Peer(110, ends[0], (101,), ("S",), ("engine",), unowed=True, back=ends[1])
     other = Peer(101, ends[1], (100,), ("S",), ("engine",), unowed=True, back=ends[0])
-    return verdict(process(0, joins, reads, peers=(mine,)), process(1, reads, peers=(other,)))
+    accepts = stack(*ACCEPTS[:1], "Server::listen@engine server.cc:300", "clone3@libc.so.6", state="S",
+                    syscall=(288, 3, 0, 0, 0, 0, 0), switches=0)  # fmt: skip
+    return verdict(process(0, joins, reads, accepts, peers=(mine,)), process(1, reads, peers=(other,)))
 
 
 def test_a_server_that_is_being_stopped_does_not_wait_for_requests():
@@ -797,7 +799,10 @@ def test_whoever_is_fed_by_a_thread_that_reads_from_a_connection_at_rest_rests(o
     peer = Peer(110, file, (101,), ("S",), ("python",), unowed=True, back=back)
     back = replace(peer, thread=111, file=back, back=file, processes=(100,))
     peers = (back,) if other == "reads as well" else ()
-    found = verdict(process(0, waits, reader, peers=(peer,)), process(1, waits, reader, peers=peers))
+    accepts = stack(*ACCEPTS, "listen@work.py:2", "run@threading.py:982", syscall=(288, 3, 0, 0, 0, 0, 0), state="S",
+                    switches=0)  # fmt: skip
+    others = (accepts,) if peers else ()
+    found = verdict(process(0, waits, reader, *others, peers=(peer,)), process(1, waits, reader, peers=peers))
     assert (found.cause == "not-a-hang") is (other == "reads as well")
 
 

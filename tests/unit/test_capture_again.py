@@ -45,6 +45,12 @@ def test_still_is_the_innermost_unchanged_frame(changed, still):
     assert seen.switches == 0
 
 
+def test_what_lies_beyond_the_first_function_of_a_thread_is_none_of_its_calls():
+    started = replace(STACK, frames=(*FRAMES[:-1], replace(FRAMES[-1], function="clone3")))
+    assert compare([started], copy(), copy([1024]), times(3), times(3))[0].still == 0
+    assert compare([started], copy(), copy([1023]), times(3), times(3))[0].still == 3
+
+
 def test_other_registers_mean_that_the_innermost_frame_moved():
     (seen,) = compare([STACK], copy(), copy(registers=(1, 3)), times(3), times(9))
     assert (seen.still, seen.switches) == (1, 6)

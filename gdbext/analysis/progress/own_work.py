@@ -258,6 +258,11 @@ def _worked_between_tries(party: Party) -> bool:
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
 
 
+def _had_gil(party: Party) -> bool:
+    """Whether it waits for the GIL, and used more of a processor than that takes: it had the GIL in between."""
+    return party.kind == "gil" and party.thread is not None and (party.thread.cpu or 0.0) >= CHILD_CPU
+
+
 def joined_threads(view: JobView, party: Party) -> List[Party]:
     """The thread whose end it waits for, or that has the lock that it waits for, as memory shows it."""
     ends = {wait.owner for wait in own_locks(party)}

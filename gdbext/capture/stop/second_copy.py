@@ -14,10 +14,13 @@ from gdbext.capture.copies.copied_process import ProcessCopy
 from gdbext.capture.machine import this_machine
 from gdbext.capture.memory.process_memory import Block
 from gdbext.capture.without_stop.kernel_threads import ThreadTimes, turns_in_both
+from gdbext.knowledge.runtimes.glibc_locks import THREAD_STARTS
 from gdbext.model.stack import ThreadStack
+from gdbext.model.text.patterns import regex
 
 _STEP = 512  # bytes compared at once
 _WORD = 8
+_STARTS = regex(THREAD_STARTS)
 
 
 def compare(
@@ -70,7 +73,9 @@ def _unchanged_from(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]
     known = [frame.sp for frame in stack.frames if frame.sp is not None]
     if not known:
         return None
-    changed = _highest_change(min(one.sp[tid], two.sp[tid]), one, two, known[-1])
+    # Beyond a thread's first function lie variables of its own, and on which processor it was (rseq(2)).
+    end = stack.frames[-1].sp if _STARTS.match(stack.frames[-1].function or "") else None
+    changed = _highest_change(min(one.sp[tid], two.sp[tid]), one, two, known[-1], end)
     if changed is None:
         return None
     if changed < 0 and one.registers[tid] == two.registers[tid]:
@@ -84,13 +89,13 @@ def _unchanged_from(stack: ThreadStack, one: _Side, two: _Side) -> Optional[int]
     return still
 
 
-def _highest_change(low: int, one: _Side, two: _Side, outermost: int) -> Optional[int]:
+def _highest_change(low: int, one: _Side, two: _Side, outermost: int, end: Optional[int]) -> Optional[int]:
     """Address of the last byte of the stack that differs, -1 when none does, None when it cannot be compared."""
     first, second = one.block(outermost), two.block(outermost)
     if first is None or second is None:
         return None
     low = max(low, first.address, second.address)
-    high = min(first.end, second.end)
+    high = min(first.end, second.end, end or first.end)
     while high > low:
         start = max(low, high - _STEP)
         left = first.data[start - first.address : high - first.address]

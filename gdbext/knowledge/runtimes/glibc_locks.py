@@ -66,6 +66,9 @@ def kind_of_call(function: str) -> Optional[str]:
 GIL_CALL = next(rule.function for rule in interpreter.RULES if rule.id == "gil-take")
 """Frames outside of the wait that make it one for the GIL."""
 
+THREAD_STARTS = r"_*(GI_+)?clone3?$"
+"""The first function of a thread that the C library has started (sysdeps/unix/sysv/linux/*/clone3.S)."""
+
 CONDITION_LEFT = r"__condvar_quiesce_and_switch_g1$|_*(GI_+)?pthread_cond_destroy$"
 """Functions that wait until threads which were woken have left a condition variable (glibc nptl/pthread_cond_common.c,
 pthread_cond_destroy.c): the former where somebody signals or broadcasts."""
