@@ -185,7 +185,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return busy_child(party) is not None
     if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
         return True
-    if _hasjoined_threads(party) or _worked_between_tries(party) or _runs_commands(view, party):
+    if _has_joined(party) or _worked_between_tries(party) or _had_gil(party) or _runs_commands(view, party):
         return True
     accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
     if accepted and any(is_active(one) for one in threads_of(view, party.index)):
@@ -237,7 +237,7 @@ def _got_lock(one: Party) -> bool:
     return one.kind == "mutex" and left > (one.judged.frame or 0)
 
 
-def _hasjoined_threads(party: Party) -> bool:
+def _has_joined(party: Party) -> bool:
     """Whether the call in which it waited for the end of a thread, without a timeout, was over in the second copy."""
     left = party.thread.left or 0 if party.thread is not None else 0
     ended = party.judged.rule == _JOIN and left > (party.judged.frame or 0)
