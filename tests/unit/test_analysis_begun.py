@@ -96,7 +96,8 @@ def test_who_waits_for_whoever_connects_beside_a_child_that_failed(ended, cause)
 
 
 NOTIFIED = ("Condition.wait@asyncio/locks.py:264",)
-OWN = ("ask@engine.py:9",)
+OWN = ("idle@engine.py:9",)
+ASKS = ("Client.call@client.py:70", "ask@client.py:77")
 EXECUTOR = TASK[1:]
 
 
@@ -110,6 +111,8 @@ EXECUTOR = TASK[1:]
         ([task("Task-2", *OWN, waits_for="Future"), LISTENS], "unknown"),
         ([task("Task-1", *OWN, waits_for="Future")], "not-a-hang"),
         ([task("Task-2", *READS, waits_for="Future"), LISTENS], "not-a-hang"),
+        ([task("Task-1", *ASKS, waits_for="Future")], "unknown"),
+        ([task("Task-1", *ASKS, waits_for="Future", limited=True)], "not-a-hang"),
     ],
     ids=[
         "a change",
@@ -119,6 +122,8 @@ EXECUTOR = TASK[1:]
         "a future of its own",
         "the program runs for ever",
         "a client",
+        "an answer",
+        "an answer, for a while",
     ],
 )
 def test_tasks_of_a_loop_that_nothing_but_new_clients_can_reach(tasks, cause):

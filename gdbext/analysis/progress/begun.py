@@ -4,7 +4,7 @@ not for a lock, a result, room to write or the end of another process's work."""
 from __future__ import annotations
 
 from itertools import islice
-from typing import Iterator, Pattern
+from typing import Iterator, Pattern, Sequence
 
 from gdbext.analysis.progress.named_waits import waits_once
 from gdbext.analysis.progress.overdue_answers import overdue_clients, overdue_text
@@ -30,7 +30,7 @@ from gdbext.knowledge.frames.python.python_libraries import REQUESTS
 from gdbext.knowledge.frames.python.request_calls import ASKS_BY_NAME, REQUEST_CALLS
 from gdbext.knowledge.frames.system.libc import JOINS
 from gdbext.knowledge.runtimes.system_calls import FLOCK, SENDMSG, SENDTO, WRITE, WRITEV
-from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS, LOADER_WAITS, POOL_WORKER
+from gdbext.knowledge.runtimes.untimed_calls import BY_THREADS, CHILD_WAITS, LOADER_WAITS, POOL_WORKER
 from gdbext.model.activity import Ended
 from gdbext.model.stack import Frame
 from gdbext.model.text.patterns import regex
@@ -150,9 +150,9 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
         yield f"{who([party])} waits in {closed(where(party))} for what seems to be the answer to a request"
     if waits_once(party):
         yield f"{who([party])} waits in {closed(where(party))}, outside of any loop, for one message"
-    is_fed = any(map(_feeds, own))
+    is_fed, is_cut_off = any(map(_feeds, own)), _is_cut_off(own)
     for loop in own:
-        yield from unfinished(loop, is_fed)
+        yield from unfinished(loop, is_fed, is_cut_off)
     for one in own:
         if one.judged.helper is None and one.thread is not None and stands(one) and exits(one.thread):
             yield f"{who([one])} is exiting, and waits in {closed(where(one))}"
@@ -167,6 +167,16 @@ def _signs(view: JobView, party: Party) -> Iterator[str]:
 def _feeds(one: Party) -> bool:
     """Whether it takes messages, or runs a task of an executor: what it gets may go to a loop."""
     return one.judged.helper is None and (one.kind == "ipc-queue" or inside_task(one))
+
+
+def _is_cut_off(own: Sequence[Party]) -> bool:
+    """Whether threads of a library that takes messages for it wait for nothing but to be woken up by the process
+    itself: none of its contexts has a connection."""
+    takers = [one for one in own if one.judged.helper in BY_THREADS.values()]
+    ends = {one.lwp: other_ends(one) for one in takers}
+    return bool(takers) and all(
+        found and all(set(pids) == {takers[0].process.pid} for pids in found) for found in ends.values()
+    )
 
 
 def _stands_amid(one: Party) -> bool:

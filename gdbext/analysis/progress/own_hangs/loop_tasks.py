@@ -159,10 +159,10 @@ def _lost(view: JobView, loop: Party, tasks: Sequence[PythonTask], kinds: Sequen
     return waiting
 
 
-def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
+def unfinished(loop: Party, is_fed: bool, is_cut_off: bool = False) -> Iterator[str]:
     """What tasks of a thread's loop have begun, in words: they wait without a limit for what another task must give, or
     for a future of the program's own while nothing from outside can reach the loop but new clients. `is_fed`: a thread
-    takes what comes from outside, and may set a future."""
+    takes what comes from outside, and may set a future. `is_cut_off`: no message can come to its process."""
     own = (task for task in loop.process.tasks if task.thread == loop.lwp)
     tasks = [task for task in own if task.frames and not task.limited]
     owed = [task for task in tasks if is_request(task)]
@@ -181,7 +181,7 @@ def unfinished(loop: Party, is_fed: bool) -> Iterator[str]:
         spot = closed(_place(asking[0]))
         yield f"{_label(asking[0])} of an event loop waits in {spot} for what seems to be an answer"
     forever = len(futures) == 1 and futures[0].name == FIRST_TASK
-    if futures and not (forever or is_fed) and (_wakes_itself(loop) or takes_clients_alone(loop)):
+    if futures and not (forever or is_fed) and (is_cut_off or _wakes_itself(loop) or takes_clients_alone(loop)):
         yield f"{_label(futures[0])} of an event loop waits in {closed(_place(futures[0]))} for a future"
 
 

@@ -26,12 +26,17 @@ from gdbext.analysis.progress.running import (
     stays_in_place,
 )
 from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, parties_without, threads_of
+from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.runtimes.system_calls import FUTEX
+from gdbext.knowledge.runtimes.tried_locks import TRIES_OPENED
 from gdbext.model.activity import Activity
+from gdbext.model.text.patterns import regex
 from gdbext.model.text.ranges import counted
+
+_OF_FILES = regex(TRIES_OPENED)
+"""Functions that try again to lock a file, which another process may have."""
 
 
 def end_not_seen(view: JobView) -> Optional[Candidate]:
@@ -95,6 +100,7 @@ def _spinning_alone(view: JobView) -> Tuple[Sequence[Party], Sequence[Party]]:
         return (), ()
     threads = threads_of(view, 0)
     spinning = [one for one in threads if one.judged.helper is None and (is_yielding(one) or spins_for_lock(one))]
+    spinning = [one for one in spinning if not (tries_lock(one) or matches_any(_OF_FILES, calls_of(one)))]
     others = [one for one in threads if one not in spinning]
     return ((), ()) if not spinning or _may_be_changed(view, others) else (spinning, others)
 
