@@ -185,7 +185,7 @@ def is_working(view: JobView, party: Party) -> bool:
         return busy_child(party) is not None
     if party.judged.rule in LOADER_WAITS and busy_child(party) is not None:
         return True
-    if _has_joined(party) or _worked_between_tries(party) or _had_gil(party) or _runs_commands(view, party):
+    if _has_joined(party) or _worked_between_tries(party) or _runs_commands(view, party):
         return True
     accepted = waits_for_itself(party) and not is_unaccepted(party)  # another thread may answer
     if accepted and any(is_active(one) for one in threads_of(view, party.index)):
@@ -256,11 +256,6 @@ def _worked_between_tries(party: Party) -> bool:
     thread = party.thread
     naps = thread is not None and thread.sleeps is not None and thread.sleeps <= SPINNING_AFTER
     return naps and party.kind in ("mutex", "io") and thread is not None and (thread.cpu or 0.0) >= CHILD_CPU
-
-
-def _had_gil(party: Party) -> bool:
-    """Whether it waits for the GIL, and used more of a processor than that takes: it had the GIL in between."""
-    return party.kind == "gil" and party.thread is not None and (party.thread.cpu or 0.0) >= CHILD_CPU
 
 
 def joined_threads(view: JobView, party: Party) -> List[Party]:

@@ -7,7 +7,7 @@ from typing import Iterator, List, Sequence
 from gdbext.analysis.stacks.thread_kind import BUSY
 from gdbext.analysis.view.job_view import COMMUNICATION, JobView, Party, parties_without
 from gdbext.analysis.view.wording import who
-from gdbext.knowledge.causes.slow import NO_RATE
+from gdbext.knowledge.causes.slow import CHILD_CPU, NO_RATE
 from gdbext.knowledge.frames.python.python_libraries import DONE_BY_POOLS
 from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given, ReadState
@@ -45,7 +45,7 @@ def may_progress(party: Party) -> bool:
     """Computing, or running Python code: slow looks like this as well."""
     used = party.thread.cpu if party.thread is not None else None
     if party.kind in _STANDS:
-        return party.kind == "gil" and (used or 0.0) >= BUSY  # it had it: to wait for it takes next to nothing
+        return party.kind == "gil" and (used or 0.0) >= CHILD_CPU  # it had it: to wait for it takes next to nothing
     if waits_for_absent_pool(party):
         return False
     if party.kind in OF_ITS_OWN and _is_half_read(party):

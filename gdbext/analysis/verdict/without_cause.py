@@ -23,7 +23,9 @@ from gdbext.analysis.view.job_view import JobView, Party, threads_of
 from gdbext.analysis.view.places import ended, in_places, where
 from gdbext.analysis.view.wording import label_list, start, who
 from gdbext.analysis.waits.awaited_thread import awaited_thread
+from gdbext.knowledge.causes.slow import NO_RATE
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS
+from gdbext.knowledge.labels import OF_ITS_OWN
 from gdbext.model.codes import Given
 from gdbext.model.text.patterns import regex
 
@@ -176,5 +178,6 @@ def _may_go_on(party: Party) -> bool:
     process for one thing: the answer may be on its way while nobody is seen to work on it."""
     if party.thread is None:
         return False
-    runs = party.thread.state == "R" and party.group in ("elsewhere", "unknown")
+    computes = party.kind in OF_ITS_OWN and (party.thread.cpu or 0.0) >= NO_RATE
+    runs = (party.thread.state == "R" or computes) and party.group in ("elsewhere", "unknown")
     return was_woken(party.thread) or (runs and has_run(party.thread)) or party.judged.rule in REQUESTS
