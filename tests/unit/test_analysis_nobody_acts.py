@@ -9,7 +9,7 @@ from gdbext.model.codes import Code
 from gdbext.model.locks import LockWait, Peer
 from gdbext.model.missing import Missing
 from tests.unit.stacks import gloo_reducing, job, rank, stack
-from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, live, process, verdict
+from tests.unit.test_analysis_at_work import ACCEPTS, FUTEX, GETS, MAIN, READ, lasting, live, process, verdict
 from tests.unit.waiting_ranks import setting_up
 
 WAITS = ("do_futex_wait@libc.so.6", "wait@threading.py:327")
@@ -402,3 +402,19 @@ def test_a_pool_whose_workers_wait_for_tasks_while_their_parent_waits_for_a_resu
     now = live(process(0, still(*RESULT, "main@engine.py:9"), manager(cpu)), worker)
     found = judge(replace(now, taken_at=seconds), replace(now, taken_at=0.0)).verdict
     assert (found.cause, found.culprits) == (cause, (0,) if cause == "other" else ())
+
+
+ACQUIRES = still("do_futex_wait@libc.so.6", "wait@threading.py:327", "Semaphore.acquire@threading.py:479")
+TAKES_CLIENTS = still(*ACCEPTS, call=(288, 3, 0, 0, 0, 0, 0))
+COMPUTES = stack("sum@a.so", "add@tunnel.py:9", state="R", cpu=0.9, switches=9)
+KEEPS = stack(*SLEEPS[:3], "keep@tunnel.py:230", "run@threading.py:982", syscall=NAP, sleeps=2.0, switches=0, state="S")
+
+
+@pytest.mark.parametrize(
+    ("others", "finding"),
+    [((KEEPS,), True), ((TAKES_CLIENTS,), False), ((TAKES_CLIENTS, ACQUIRES), True), ((COMPUTES,), False)],
+    ids=["a heartbeat", "a client may bring it", "two of them", "another one is elsewhere"],
+)
+def test_a_process_alone_that_waits_for_what_only_itself_can_give(others, finding):
+    found = lasting(process(0, ACQUIRES, *others, handlers=()))
+    assert found.finding is finding, found.summary

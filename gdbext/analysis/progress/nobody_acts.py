@@ -57,6 +57,8 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     own = _threads(view)
     sleeping = [one for one in own if _sleeps_long(one)]
     asking = _asking(own)
+    if alone and len(asking) < 2 and any(one.judged.idle for one in own):
+        return None  # a client may bring what it waits for
     closed_pool = any(map(joins_pool, asking))
     serving = (one for one in view.parties if not (closed_pool and one.judged.rule == POOL_WORKER))
     if not asking or any(is_serving(view, party) for party in serving):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import time
 from functools import lru_cache
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
@@ -23,7 +24,8 @@ from gdbext.model.text.patterns import regex
 from gdbext.safe_open.files import stream
 
 _MOST_THREADS, _MOST_FRAMES, _MOST_FILES = 64, 32, 16
-_LARGEST, _LONGEST_LINE = 256 << 10, 4 << 10  # bytes; what nests deeply in one line may be too much for a parser
+_LARGEST, _LONGEST_LINE = (256 if sys.version_info >= (3, 11) else 32) << 10, 4 << 10
+"""Bytes. Parsers of older Pythons are not safe from texts that nest deeply (ast.parse)."""
 _Loop = Union[ast.While, ast.For, ast.AsyncFor]
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -63,7 +65,10 @@ def loops_in_text(
         waits = stack.lwp == pid and stack.syscall is not None and has_no_limit(stack.syscall)
         if stack.lwp is None or not (rests or waits) or len(found) == _MOST_THREADS:
             continue
-        kind = files.kind_of_loop(stack.calls)
+        try:
+            kind = files.kind_of_loop(stack.calls)
+        except RecursionError:  # a text that nests deeply
+            continue
         if kind is not None and (waits or kind is not LoopKind.NONE):
             found.append(LoopInText(stack.lwp, kind))
     return tuple(found)
