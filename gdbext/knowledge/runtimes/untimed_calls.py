@@ -79,6 +79,9 @@ FROM_SEVERAL: Tuple[str, ...] = ("zmq-python", "os-zmq", "python-selector")
 BY_THREADS = {"zmq-python": "ZeroMQ", "os-zmq": "ZeroMQ"}
 """Frame rules of waits whose connections a thread of the library takes, and what that thread is called."""
 
+AT_EXIT = "python-exit"
+"""Frame rule of an interpreter that waits for its threads at its end."""
+
 POOL_WORKER = "pool-worker-idle"
 """Frame rule of a pool's worker that waits for tasks."""
 

@@ -15,7 +15,7 @@ from gdbext.analysis.view.job_view import JobView, Party, threads
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
-from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
+from gdbext.knowledge.runtimes.untimed_calls import AT_EXIT, CHILD_WAITS
 from gdbext.model.codes import LoopKind
 from gdbext.model.locks import waits_for_changes
 
@@ -30,12 +30,11 @@ def keeps_running(view: JobView) -> Optional[Candidate]:
         return None
     if not all(one in going or _rests(view, one, every, going) for one in every):
         return None
-    if any(begun(view, party) for party in view.parties if party.judged.rule not in (*CHILD_WAITS, "python-exit")):
+    if any(begun(view, party) for party in view.parties if party.judged.rule not in (*CHILD_WAITS, AT_EXIT)):
         return None
     summary = (
-        f"{start(who(going))} {verb(going, 'goes', 'go')} round in a loop that has no way out, and "
-        f"{verb(going, 'sleeps', 'sleep')} in {where(going[0])}. No other thread has begun anything that it waits for, "
-        "so nothing shows a hang."
+        f"{start(who(going))} {verb(going, 'goes', 'go')} round in a loop that has no way out, in {where(going[0])}. "
+        "No other thread has begun anything that it waits for, so nothing shows a hang."
     )
     return Candidate(cause="not-a-hang", confidence="low", summary=summary, evidence=evidence_of((), going))
 
@@ -59,7 +58,7 @@ def _rests(view: JobView, one: Party, every: Sequence[Party], going: Sequence[Pa
     """Whether it waits for requests, for the end of a thread or process that goes round, or for what a thread that
     waits for requests may give it."""
     own = [other for other in every if other.index == one.index]
-    if one.judged.rule == "python-exit" or (one.thread is not None and exits(one.thread)):
+    if one.judged.rule == AT_EXIT or (one.thread is not None and exits(one.thread)):
         return any(other in going for other in own)
     if one.judged.rule in CHILD_WAITS:
         return any(other.index != one.index for other in going)
