@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,8 @@ class LockHang:
 def build(name: str, source: str, flags: Sequence[str]) -> str:
     """Path of what `source` becomes, in a folder of its own so that its name can be what it pretends to be."""
     text = (HERE / source).read_bytes()
+    for header in re.findall(rb'#include "(.+)"', text):
+        text += (HERE / source).with_name(header.decode()).read_bytes()
     mark = hashlib.sha256(text + " ".join(flags).encode()).hexdigest()[:12]
     made = HERE / "build" / f"{Path(source).stem}-{mark}" / name
     if not made.exists():

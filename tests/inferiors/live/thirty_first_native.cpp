@@ -1,30 +1,19 @@
 // C++ programs that hang, and a healthy one, thirty-first set: `thirty_first_native NAME FOLDER`.
+#include "program.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
-
-static std::string folder;
-
-static void at(const char *role, pid_t pid = getpid())
-{
-    std::string draft = folder + "/." + std::to_string(getpid()), name = folder + "/" + role;
-    std::ofstream(draft) << pid;
-    rename(draft.c_str(), name.c_str());
-}
 
 namespace {
 
+using live::at;
 using std::chrono::milliseconds;
 
 // A thread that does a round of work when it is woken, as a cleaner of the buffers of a database. Who wakes it may wait
@@ -330,14 +319,10 @@ int cuts_its_rolls()
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        return 2;
-    folder = argv[2];
-    const std::map<std::string, int (*)()> programs = {
+    return live::run(argc, argv, {
         {"waits-for-a-round", waits_for_a_round},
         {"fails-while-it-dumps", fails_while_it_dumps},
         {"upgrades-both-readers", upgrades_both_readers},
         {"cuts-its-rolls", cuts_its_rolls},
-    };
-    return programs.at(argv[1])();
+    });
 }

@@ -1,36 +1,25 @@
 // C++ programs that hang, and a healthy one, thirty-fourth set: `thirty_fourth_native NAME FOLDER`.
+#include "program.h"
+
 #include <arpa/inet.h>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
-
-static std::string folder;
-
-static void at(const char *role, pid_t pid = getpid())
-{
-    std::string draft = folder + "/." + std::to_string(getpid()), name = folder + "/" + role;
-    std::ofstream(draft) << pid;
-    rename(draft.c_str(), name.c_str());
-}
 
 namespace {
 
+using live::at;
 using std::chrono::milliseconds;
 
 class SpinLock {
@@ -331,14 +320,10 @@ int waits_for_its_players()
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        return 2;
-    folder = argv[2];
-    const std::map<std::string, int (*)()> programs = {
+    return live::run(argc, argv, {
         {"says-stop-to-its-thread", says_stop_to_its_thread},
         {"adds-tasks-in-tasks", adds_tasks_in_tasks},
         {"spills-its-rows", spills_its_rows},
         {"waits-for-its-players", waits_for_its_players},
-    };
-    return programs.at(argv[1])();
+    });
 }

@@ -1,33 +1,23 @@
 // C++ programs that hang, and a healthy one, thirty-second set: `thirty_second_native NAME FOLDER`.
+#include "program.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
-
-static std::string folder;
-
-static void at(const char *role, pid_t pid = getpid())
-{
-    std::string draft = folder + "/." + std::to_string(getpid()), name = folder + "/" + role;
-    std::ofstream(draft) << pid;
-    rename(draft.c_str(), name.c_str());
-}
 
 namespace {
 
+using live::at;
+using live::folder;
 using std::chrono::milliseconds;
 
 double compute(int size)
@@ -312,14 +302,10 @@ int polls_its_lanes()
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        return 2;
-    folder = argv[2];
-    const std::map<std::string, int (*)()> programs = {
+    return live::run(argc, argv, {
         {"shows-what-is-left", shows_what_is_left},
         {"traps-a-signal", traps_a_signal},
         {"ends-its-pool-twice", ends_its_pool_twice},
         {"polls-its-lanes", polls_its_lanes},
-    };
-    return programs.at(argv[1])();
+    });
 }

@@ -1,32 +1,21 @@
 // C++ programs that hang, and a healthy one, thirty-third set: `thirty_third_native NAME FOLDER`.
+#include "program.h"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <pthread.h>
-#include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
-
-static std::string folder;
-
-static void at(const char *role, pid_t pid = getpid())
-{
-    std::string draft = folder + "/." + std::to_string(getpid()), name = folder + "/" + role;
-    std::ofstream(draft) << pid;
-    rename(draft.c_str(), name.c_str());
-}
 
 namespace {
 
+using live::at;
 using std::chrono::milliseconds;
 
 void nap(int time)
@@ -358,14 +347,10 @@ int packs_with_one_thread()
 
 int main(int argc, char **argv)
 {
-    if (argc < 3)
-        return 2;
-    folder = argv[2];
-    const std::map<std::string, int (*)()> programs = {
+    return live::run(argc, argv, {
         {"reads-inside-a-read", reads_inside_a_read},
         {"counts-down-again", counts_down_again},
         {"resets-its-monitor", resets_its_monitor},
         {"packs-with-one-thread", packs_with_one_thread},
-    };
-    return programs.at(argv[1])();
+    });
 }
