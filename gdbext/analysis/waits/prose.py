@@ -95,13 +95,20 @@ def _of_culprits(one: Hypothesis, culprits: Sequence[Party], victims: Sequence[P
         "Culprits_and_absent": start(label_list(_away(one, culprits) or ["a member is missing"])),
         "sides": _sides([*culprits, *victims]),
         "different": _different([*culprits, *victims]),
-        "Same": "It is the same communicator, so none of them can complete."
-        if one.weakest in ("named", "proven")
-        else "If it is the same communicator, none of them can complete.",
+        "Same": _same(one, [*culprits, *victims]),
         "Both": "Each side waits for the other: their order differs, or one of these calls has no counterpart."
         if one.weakest in ("named", "proven")
         else "If all of them belong to both communicators, each side waits for the other.",
     }
+
+
+def _same(one: Hypothesis, parties: Sequence[Party]) -> str:
+    """Why ranks in different collectives cannot go on."""
+    if len({party.communicator for party in parties} - {None}) > 1:
+        return "Each waits in one communicator for a rank that is in another one, so none of them can complete."
+    if one.weakest in ("named", "proven"):
+        return "It is the same communicator, so none of them can complete."
+    return "If it is the same communicator, none of them can complete."
 
 
 def _look(culprits: Sequence[Party]) -> str:
