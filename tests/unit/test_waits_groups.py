@@ -38,6 +38,13 @@ def test_two_groups_in_opposite_order():
     assert "rank 0 in all_reduce of group 1; rank 1 in all_reduce of group 2" in found.summary
 
 
+def test_a_message_in_one_group_and_a_collective_of_another_are_not_said_to_be_of_the_same_communicator():
+    one, two = ("1", (0, 1)), ("2", (0, 1))
+    found = verdict(calls(0, "broadcast", two, src=0), calls(1, "recv", one, src=0))
+    assert "rank 1 in recv from rank 0 of group 1; rank 0 in broadcast of group 2" in found.summary
+    assert "Each waits in one communicator for a rank that is in another one" in found.summary
+
+
 def test_groups_without_a_common_rank_wait_for_nobody_of_each_other():
     one, two = ("1", (0, 1)), ("2", (2, 3))
     found = verdict(*(calls(number, "all_reduce", one if number < 2 else two) for number in range(4)))
