@@ -10,6 +10,7 @@ from typing import FrozenSet, List, Optional, Sequence
 
 from gdbext.analysis.progress.begun import MEETS, RULES, asks, awaits_answer, joins_pool, wants_lock
 from gdbext.analysis.progress.between_looks import ran_between
+from gdbext.analysis.progress.own_hangs.polls_alone import is_busy
 from gdbext.analysis.progress.own_work import (
     has_code,
     is_independent_job,
@@ -49,10 +50,12 @@ _WAITS_IN = regex(r"(^|/)(threading|multiprocessing/\w+)\.py$")
 
 def nobody_acts(view: JobView) -> Optional[Candidate]:
     """All wait for each other: some have asked, the others have nothing to do, and nobody works on what was asked."""
-    alone = len(view.parties) < 2  # then the wait graph has what is sure
-    if not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
+    alone = len(view.parties) == 1  # then the wait graph has what is sure
+    if not view.parties or not is_independent_job(view) or any(is_working(view, party) for party in view.parties):
         return None
-    if (alone and not looked_long(view)) or any(busy_child(party) is not None for party in view.parties):
+    if alone and (not looked_long(view) or is_busy(view.parties[0].process.activity)):
+        return None
+    if any(busy_child(party) is not None for party in view.parties):
         return None
     own = _threads(view)
     sleeping = [one for one in own if _sleeps_long(one)]
