@@ -127,12 +127,17 @@ def lasting_call(view: JobView, one: Party) -> Optional[Frame]:
     """The function of Python whose call has not returned from look to look, as far in as any look came: in all of them
     those further out have the same local variables. None where one has others, or was not read."""
     earlier, now = _earlier(view, one), one.thread.marks if one.thread is not None else ()
-    outer = min([len(now), *(len(then.marks) for then in earlier)]) - 1
-    known = outer > 0 and len(earlier) == len(view.before) and all(now[:outer])
-    if not known or any(then.marks[:outer] != now[:outer] for then in earlier):
+    outer = min(map(_callers_read, (now, *(then.marks for then in earlier))))
+    if outer <= 0 or len(earlier) < len(view.before) or any(then.marks[:outer] != now[:outer] for then in earlier):
         return None
     calls = list(one.python_calls())
     return calls[-1 - outer] if outer < len(calls) else None
+
+
+def _callers_read(marks: Sequence[int]) -> int:
+    """How many frames, from the outermost one on, have called another and were read: those further in, of a thread that
+    runs, may be others by then."""
+    return min(len(marks) - 1, marks.index(0) if 0 in marks else len(marks))
 
 
 def _earlier(view: JobView, one: Party) -> List[ThreadStack]:
