@@ -91,11 +91,6 @@ class Peer:
         return pids if pids and self.file == file_of_children(pids) else ()
 
 
-def waits_for_changes(peer: Peer) -> bool:
-    """Whether it waits for changes of files."""
-    return isinstance(peer.processes, Missing) and peer.processes.code == Code.CHANGES
-
-
 def file_of_children(pids: Sequence[int]) -> str:
     """What stands for the file where a thread waits for the end of a process, or of whichever ends first of several."""
     return f"pid {pids[0]}" if len(pids) == 1 else f"the first of pids {', '.join(map(str, pids))} to end"

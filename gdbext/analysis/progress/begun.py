@@ -173,10 +173,7 @@ def _is_cut_off(own: Sequence[Party]) -> bool:
     """Whether threads of a library that takes messages for it wait for nothing but to be woken up by the process
     itself: none of its contexts has a connection."""
     takers = [one for one in own if one.judged.helper in BY_THREADS.values()]
-    ends = {one.lwp: other_ends(one) for one in takers}
-    return bool(takers) and all(
-        found and all(set(pids) == {takers[0].process.pid} for pids in found) for found in ends.values()
-    )
+    return bool(takers) and all(map(waits_for_itself, takers))
 
 
 def _stands_amid(one: Party) -> bool:

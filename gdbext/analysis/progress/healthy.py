@@ -70,10 +70,7 @@ def nothing_to_do(view: JobView) -> Optional[Candidate]:
     if whole and any(map(answers_client, view.parties)):
         whole, found = False, "There is no sign of a hang, but a web server has not answered a client yet."
     if whole and any(own_futures(party) for party in view.parties if party.process.engine is None):
-        whole, found = (
-            False,
-            "There is no sign of a hang, but nobody knows who is to set a future that a task awaits.",
-        )
+        whole, found = False, "There is no sign of a hang, but a task awaits a future of the program's own."
     rest = "One process alone does not tell whether its peers are idle too." if alone else found
     summary = (
         f"{start(who(list(view.parties)))} {verb(view.parties, 'waits', 'wait')} for work: {closed(where(idle[0]))} is "

@@ -30,7 +30,16 @@ from gdbext.analysis.progress.running import (
 )
 from gdbext.analysis.progress.slow import busy_child
 from gdbext.analysis.view.candidate import Candidate, blame
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, other_ends, parties_without, threads
+from gdbext.analysis.view.job_view import (
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    other_ends,
+    parties_of,
+    parties_without,
+    threads,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.frames.python.python_libraries import REQUESTS, RESULTS_OF_OTHERS
@@ -76,12 +85,15 @@ def nobody_acts(view: JobView) -> Optional[Candidate]:
     if all(one.judged.rule in CHILD_WAITS for one in asking) and any(map(_may_be_told_to_end, view.parties)):
         return None
     late = [] if sleeping else [one for one in asking if _came_late(view, one)]
-    blamed = _of(view, sleeping) or _of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
+    blamed = (
+        parties_of(view, sleeping) or parties_of(view, asking if closed_pool else []) or _to_blame(view, asking, late)
+    )
     victims = parties_without(view.parties, blamed)
     first = next((one for one in asking if one.index not in {party.index for party in blamed}), asking[0])
     its = "it" if len(view.processes) == 1 else f"its {len(view.processes)} processes"
+    waiting = who(parties_of(view, [first]))
     summary = (
-        f"Nobody in this program can proceed: {who(_of(view, [first]))} waits in {closed(where(first))} for something "
+        f"Nobody in this program can proceed: {waiting} waits in {closed(where(first))} for something "
         f"that only the program itself can give, and no thread of {its} works on it."
     )
     if first.index != blamed[0].index:
@@ -186,7 +198,7 @@ def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> 
     end or the result of another one; else who has asked; else everybody."""
     ends = [one for one in asking if not (one.judged.rule in RULES or waits_for_result(one))]
     inside = [one for one in ends if inside_task(one) and not other_ends(one)]
-    silent = parties_without(view.parties, _of(view, asking))
+    silent = parties_without(view.parties, parties_of(view, asking))
     pids = {one.process.pid for one in asking}
     owed = [one for one in silent if other_ends(one) and all(pids.issuperset(ends) for ends in other_ends(one))]
     if not all(map(waits_for_result, asking)):  # else their tasks are what the others wait for
@@ -194,7 +206,7 @@ def _to_blame(view: JobView, asking: Sequence[Party], late: Sequence[Party]) -> 
     silent = parties_without(silent, owed)
     for some in (late, _holding(view, asking), inside, silent, ends, asking if owed else []):
         if some:
-            return _of(view, some)
+            return parties_of(view, some)
     return list(view.parties)
 
 
@@ -225,12 +237,6 @@ def _caller(one: Party) -> Optional[Frame]:
 def _is_past(party: Party, mine: Frame) -> bool:
     same = (frame for frame in party.calls if (frame.function, frame.file) == (mine.function, mine.file))
     return any((frame.line or 0) > (mine.line or 0) for frame in same)
-
-
-def _of(view: JobView, threads: Sequence[Party]) -> List[Party]:
-    """The processes of these threads."""
-    indexes = {one.index for one in threads}
-    return [party for party in view.parties if party.index in indexes]
 
 
 LOST = (nobody_acts,)

@@ -88,7 +88,7 @@ def moves_about(view: JobView, party: Party) -> bool:
 
 def was_woken(thread: ThreadStack) -> bool:
     """Whether it waits without a timeout, and had a processor between the two copies of a look: it got something."""
-    return bool(thread.switches and thread.syscall) and has_no_timeout(thread.syscall or ())
+    return bool(thread.switches) and has_no_timeout(thread.syscall)
 
 
 def has_acted(one: Party) -> bool:
@@ -189,7 +189,7 @@ def ended_by_handlers(party: Party) -> bool:
 
 def for_ever(thread: ThreadStack) -> bool:
     """Whether it waits in the kernel without a timeout."""
-    return bool(thread.syscall) and has_no_limit(thread.syscall or ())
+    return has_no_limit(thread.syscall)
 
 
 def is_alive(party: Party) -> bool:

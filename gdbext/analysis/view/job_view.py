@@ -469,6 +469,12 @@ def is_unaccepted(party: Party) -> bool:
     return any(NOT_ACCEPTED in peer.file for peer in party.process.peers if peer.thread == party.lwp)
 
 
+def parties_of(view: JobView, threads: Sequence[Party]) -> List[Party]:
+    """The processes of these threads, as the view has them."""
+    indexes = {one.index for one in threads}
+    return [party for party in view.parties if party.index in indexes]
+
+
 def matches_any(pattern: Pattern[str], names: Iterable[str]) -> bool:
     return any(pattern.match(name) for name in names)
 

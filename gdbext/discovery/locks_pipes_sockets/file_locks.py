@@ -151,9 +151,9 @@ def locked_by_sqlite(proc: ProcFS, pid: int) -> Dict[str, Tuple[int, ...]]:
         rows = [row for row in rows if row["device"] == device]
         commits = any((int(row["pid"]), row["range"].split()[0]) == (pid, str(SQLITE_COMMITS)) for row in rows)
         blocking = {int(row["pid"]) for row in rows if commits or " WRITE " in row[0]}
-        blocking = (blocking - {pid, _OF_FILE, _ELSEWHERE}) or ({pid} if blocking == {pid} and not commits else set())
-        if blocking:
-            found[link_of(proc, pid, descriptor)] = tuple(sorted(blocking))
+        others = blocking - {pid, _OF_FILE, _ELSEWHERE}
+        if others or (blocking == {pid} and not commits):
+            found[link_of(proc, pid, descriptor)] = tuple(sorted(others or blocking))
     return found
 
 

@@ -127,21 +127,25 @@ def _never(sides: _Sides) -> Optional[Problem]:
     name, group = sides.name, sides.target.get("Tgid", str(sides.pid))
     if sides.stat.kernel_thread:
         return Problem(f"{name} is a kernel thread ({sides.stat.comm})", "name a process of the job instead")
-    left = [tid for tid in sides.proc.tasks(sides.pid) if tid != sides.pid] if sides.stat.state in "ZX" else []
-    if left:
-        text = (
-            f"the main thread of {name} ({sides.stat.comm}) has ended, and {counted(len(left), 'other thread')} went on"
-        )
-        by_hand = f"gdb -p {left[0]} -batch -ex bt > stack.txt; gdbext diagnose stack.txt"
-        return Problem(text, f"gdbext cannot read such a process: read its threads one by one: {by_hand}")
     if sides.stat.state in "ZX":
-        text = f"{name} ({sides.stat.comm}) has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
-        return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")
+        return _ended(sides)
     if group != str(sides.pid):
         return Problem(f"{name} is a thread of process {group}", f"use {group}")
     if sides.pid == sides.self_pid:
         return Problem(f"{name} is this debugger itself", "name another process")
     return None
+
+
+def _ended(sides: _Sides) -> Problem:
+    """A zombie; or a process of which only the main thread has ended, by pthread_exit."""
+    name = f"{sides.name} ({sides.stat.comm})"
+    left = [tid for tid in sides.proc.tasks(sides.pid) if tid != sides.pid]
+    if left:
+        by_hand = f"gdb -p {left[0]} -batch -ex bt > stack.txt; gdbext diagnose stack.txt"
+        text = f"the main thread of {name} has ended, and {counted(len(left), 'other thread')} went on"
+        return Problem(text, f"gdbext cannot read such a process: read its threads one by one: {by_hand}")
+    text = f"{name} has ended and waits for its parent {sides.stat.parent} to notice (zombie)"
+    return Problem(text, "its threads are gone: look at its parent, a core file, or the log for its exit code")
 
 
 def _tracer(sides: _Sides) -> Optional[Problem]:

@@ -16,8 +16,8 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tu
 
 from gdbext.discovery.proc.procfs import ProcFS
 from gdbext.knowledge.runtimes.untimed_calls import has_no_limit
-from gdbext.model.codes import LoopKind
-from gdbext.model.locks import Peer, waits_for_changes
+from gdbext.model.codes import Code, LoopKind
+from gdbext.model.locks import Peer
 from gdbext.model.missing import Missing
 from gdbext.model.stack import Frame, LoopInText, ThreadStack
 from gdbext.model.text.patterns import regex
@@ -58,11 +58,11 @@ def loops_in_text(
     loop, where it waits without a limit. A file that has changed since the process began, or that cannot be read or
     parsed, says nothing."""
     files = _Files(proc, pid)
-    watching = {peer.thread for peer in peers if waits_for_changes(peer)}
+    watching = {peer.thread for peer in peers if _waits_for_changes(peer)}
     found: List[LoopInText] = []
     for stack in stacks:
         rests = stack.sleeps is not None or stack.lwp in watching
-        waits = stack.lwp == pid and stack.syscall is not None and has_no_limit(stack.syscall)
+        waits = stack.lwp == pid and has_no_limit(stack.syscall)
         if stack.lwp is None or not (rests or waits) or len(found) == _MOST_THREADS:
             continue
         try:
@@ -72,6 +72,10 @@ def loops_in_text(
         if kind is not None and (waits or kind is not LoopKind.NONE):
             found.append(LoopInText(stack.lwp, kind))
     return tuple(found)
+
+
+def _waits_for_changes(peer: Peer) -> bool:
+    return isinstance(peer.processes, Missing) and peer.processes.code == Code.CHANGES
 
 
 class _Files:

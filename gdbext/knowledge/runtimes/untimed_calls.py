@@ -41,17 +41,19 @@ _HOUR, _NEGATIVE = 3_600_000, 1 << 31
 libev: 17 days)."""
 
 
-def has_no_limit(call: Sequence[int]) -> bool:
+def has_no_limit(call: Optional[Sequence[int]]) -> bool:
     """Whether a system call (number and arguments) waits for as long as it takes, or for hours."""
+    if not call:
+        return False
     timeout = UNTIMED.get(call[0])
     place = timeout[0] if timeout is not None else 0
     hours = call[0] in _MILLISECONDS and len(call) > place and _HOUR <= call[place] < _NEGATIVE
     return hours or has_no_timeout(call)
 
 
-def has_no_timeout(call: Sequence[int]) -> bool:
+def has_no_timeout(call: Optional[Sequence[int]]) -> bool:
     """Whether it has none at all. Who has one is woken by a stop, and waits again for the rest of it."""
-    if call[0] not in UNTIMED:
+    if not call or call[0] not in UNTIMED:
         return False
     timeout = UNTIMED[call[0]]
     return timeout is None or (len(call) > timeout[0] and call[timeout[0]] in timeout[1])

@@ -1,1 +1,1 @@
-"""Programs that are idle as a whole: servers without requests, and loops that go on whatever happens."""
+"""Idle programs: servers without requests, and threads in loops without an end."""

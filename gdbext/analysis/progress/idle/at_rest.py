@@ -42,7 +42,7 @@ from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.system_calls import MQ_TIMEDRECEIVE, READ, READV, RECVFROM, RECVMSG, WAIT4
 from gdbext.knowledge.runtimes.untimed_calls import CHILD_WAITS
 from gdbext.model.codes import Code, Given
-from gdbext.model.locks import LISTENING, waits_for_changes
+from gdbext.model.locks import LISTENING
 from gdbext.model.text.patterns import regex
 
 _BLOCKS_ON = regex(BLOCKS_ON)
@@ -187,9 +187,8 @@ def waits_for_clients(view: JobView) -> Optional[Candidate]:
 
 def _takes_clients(one: Party) -> bool:
     """Whether it is a thread of an event loop that waits for clients, or for changes of files, among others."""
-    own = (peer for peer in one.process.peers if peer.thread == one.lwp)
-    listens = (LISTENING in peer.file or waits_for_changes(peer) for peer in own)
-    return one.judged.helper is not None and _stands(one) and any(listens)
+    listens = (LISTENING in peer.file for peer in one.process.peers if peer.thread == one.lwp)
+    return one.judged.helper is not None and _stands(one) and (any(listens) or has_code(one, Code.CHANGES))
 
 
 def _rests_beside_loops(one: Party, helpers: Collection[Optional[int]]) -> bool:

@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 
 from gdbext.analysis.progress.begun import asks, begun, is_owed_answer
 from gdbext.analysis.progress.named_waits import kind_of_loop
-from gdbext.analysis.progress.own_work import is_independent_job, listens
+from gdbext.analysis.progress.own_work import has_code, is_independent_job, listens
 from gdbext.analysis.progress.pool_tasks import FED_KINDS, stands
 from gdbext.analysis.stacks.decisive import exits, is_main
 from gdbext.analysis.view.candidate import Candidate, evidence_of
@@ -16,8 +16,7 @@ from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
 from gdbext.knowledge.runtimes.untimed_calls import AT_EXIT, CHILD_WAITS
-from gdbext.model.codes import LoopKind
-from gdbext.model.locks import waits_for_changes
+from gdbext.model.codes import Code, LoopKind
 
 
 def keeps_running(view: JobView) -> Optional[Candidate]:
@@ -51,7 +50,7 @@ def _has_others(view: JobView) -> bool:
 def goes_round(one: Party) -> bool:
     """Whether it sleeps, or waits for files to change, in a loop that has no way out."""
     endless = kind_of_loop(one) in (LoopKind.ENDLESS, LoopKind.SLEEPS)
-    return endless and (_watches_files(one) or one.judged.rule in OWN_SLEEPS)
+    return endless and (has_code(one, Code.CHANGES) or one.judged.rule in OWN_SLEEPS)
 
 
 def _rests(view: JobView, one: Party, every: Sequence[Party], going: Sequence[Party]) -> bool:
@@ -71,11 +70,7 @@ def _rests(view: JobView, one: Party, every: Sequence[Party], going: Sequence[Pa
 
 
 def _waits_for_requests(view: JobView, one: Party) -> bool:
-    return one.judged.idle or listens(view, one) or (_watches_files(one) and not _is_main(one))
-
-
-def _watches_files(one: Party) -> bool:
-    return any(waits_for_changes(peer) for peer in one.process.peers if peer.thread == one.lwp)
+    return one.judged.idle or listens(view, one) or (has_code(one, Code.CHANGES) and not _is_main(one))
 
 
 def _is_main(one: Party) -> bool:

@@ -13,7 +13,16 @@ from gdbext.analysis.progress.own_work import is_independent_job, is_working, is
 from gdbext.analysis.progress.pool_tasks import stands, waits_for_result
 from gdbext.analysis.progress.running import has_acted, own_locks, seconds_in_place
 from gdbext.analysis.view.candidate import Candidate, blame, evidence_of
-from gdbext.analysis.view.job_view import JobView, Party, calls_of, matches_any, parties_without, threads_of
+from gdbext.analysis.view.job_view import (
+    JobView,
+    Party,
+    calls_of,
+    matches_any,
+    parties_of,
+    parties_without,
+    threads,
+    threads_of,
+)
 from gdbext.analysis.view.places import where
 from gdbext.analysis.view.wording import closed, start, verb, who
 from gdbext.knowledge.labels import OWN_SLEEPS
@@ -143,8 +152,7 @@ def waiter_has_ended(view: JobView) -> Optional[Candidate]:
     long as an endless loop takes to be called one, one of them has not, and the variable lies in shared memory."""
     if view.given is not Given.LIVE or not looked_long(view):
         return None
-    every = (one for index in range(len(view.processes)) for one in threads_of(view, index))
-    waiting = [one for one in every if stands(one) and matches_any(_LEAVES_CONDITION, calls_of(one))]
+    waiting = [one for one in threads(view) if stands(one) and matches_any(_LEAVES_CONDITION, calls_of(one))]
     waiting = [one for one in waiting if any(lock.shared and lock.still for lock in own_locks(one))]
     if not waiting:
         return None
@@ -153,7 +161,7 @@ def waiter_has_ended(view: JobView) -> Optional[Candidate]:
         "were woken from a condition variable in shared memory have left it. One of them has not for long: most likely "
         "its process was killed in pthread_cond_wait, or is stopped. The variable cannot be used any more."
     )
-    culprits = [party for party in view.parties if party.index in {one.index for one in waiting}]
+    culprits = parties_of(view, waiting)
     return blame("other", "medium", summary, culprits, parties_without(view.parties, culprits), shown=waiting)
 
 

@@ -35,6 +35,7 @@ from gdbext.analysis.view.job_view import (
     is_unaccepted,
     matches_any,
     other_ends,
+    parties_of,
     parties_without,
     threads_of,
 )
@@ -111,7 +112,7 @@ def call_without_end(view: JobView) -> Optional[Candidate]:
     found = _long_call(view) if looked_long(view) else None
     if found is None:
         return None
-    culprits = [party for party in view.parties if party.index == found.index]
+    culprits = parties_of(view, [found])
     seconds = seconds_looked(view) or 0.0
     summary = (
         f"{start(who([found]))} has been in one call for {seconds:.0f} s, in {closed(where(found))} and "

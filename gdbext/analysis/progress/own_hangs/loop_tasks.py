@@ -163,8 +163,7 @@ def unfinished(loop: Party, is_fed: bool, is_cut_off: bool = False) -> Iterator[
     """What tasks of a thread's loop have begun, in words: they wait without a limit for what another task must give, or
     for a future of the program's own while nothing from outside can reach the loop but new clients. `is_fed`: a thread
     takes what comes from outside, and may set a future. `is_cut_off`: no message can come to its process."""
-    own = (task for task in loop.process.tasks if task.thread == loop.lwp)
-    tasks = [task for task in own if task.frames and not task.limited]
+    tasks = _unlimited(loop)
     owed = [task for task in tasks if is_request(task)]
     if owed:
         yield waiting_requests(owed, loop.process.label)
@@ -187,8 +186,13 @@ def unfinished(loop: Party, is_fed: bool, is_cut_off: bool = False) -> Iterator[
 
 def own_futures(loop: Party) -> List[PythonTask]:
     """Tasks of a thread's loop that wait without a limit for a future in code of the program."""
-    tasks = [task for task in loop.process.tasks if task.thread == loop.lwp and task.frames and not task.limited]
-    return [task for task in tasks if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")]
+    return [
+        task for task in _unlimited(loop) if task.waits_for == FUTURE and not _ASYNCIO.search(task.frames[0].file or "")
+    ]
+
+
+def _unlimited(loop: Party) -> List[PythonTask]:
+    return [task for task in loop.process.tasks if task.thread == loop.lwp and task.frames and not task.limited]
 
 
 def runs_loop(one: Party) -> bool:

@@ -16,6 +16,7 @@ from gdbext.analysis.view.job_view import (
     calls_of,
     matches_any,
     other_ends,
+    parties_of,
     parties_without,
     threads_of,
 )
@@ -34,7 +35,7 @@ def request_unanswered(view: JobView) -> Optional[Candidate]:
     for asking, asked in _requests(view):
         if not all(_rests(view, one) for one in asked):
             continue
-        owe = [party for party in view.parties if party.index in {one.index for one in asked}]
+        owe = parties_of(view, asked)
         others = parties_without(view.parties, owe)
         summary = (
             f"{start(who([asking]))} waits in {closed(where(asking))} for the answer to a request. It has sent that to "
